@@ -1,0 +1,34 @@
+"""The error tree. Everything Starling raises on purpose is a StarlingError.
+
+    StarlingError                     reason, hint
+    ├── InputError                    something a person wrote is wrong
+    │   └── ManifestError             … in a manifest: file, document and line
+    ├── SchemaError                   a Struct that no CRD can express: a mistake in Starling itself
+    ├── LocalError                    a control plane on this machine
+    │   └── ToolMissingError          … that needs a program which isn't there
+    └── KubeError                     an API server, named by its cluster; see starling.kube.errors
+
+A message names the object and the cause; `hint` says the way out; `reason` is the CamelCase word that
+conditions and metrics carry. Causes are chained with `from`.
+"""
+
+from typing import ClassVar
+
+__all__ = ["InputError", "StarlingError"]
+
+
+class StarlingError(Exception):
+    """The root: an error whose message is meant for the user."""
+
+    reason: ClassVar[str] = "Failed"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(StarlingError):
+    """Something a person wrote (a flag, a file, a field) is wrong; retrying won't help."""
+
+    reason = "InvalidInput"
