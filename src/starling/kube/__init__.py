@@ -1,0 +1,93 @@
+"""Talking to API servers: the only code in Starling that does.
+
+    config       where a cluster is and who we are: sources of Access
+    transport    connections, retries, errors as types
+    client       the verbs: get, list, create, apply, patch, delete, as ourselves or as someone else
+    discovery    which kinds a cluster serves
+    watch        list + watch as one iterator that survives whatever happens to the connection
+    resources    Resource, Ref, Selection: how things are addressed; Body and Listing: what comes back
+    errors       the error types
+
+A Client is made from a source of access, finds a Resource by discovery, and addresses one object with a Ref:
+
+    async with Client(kubeconfig(path)) as client:
+        deployments = await client.discovery.resource(GroupVersionKind("apps", "v1", "Deployment"))
+        await client.apply(deployments.ref("web", "default"), manifest)
+
+Bodies are bytes until `Body.decode(T)` takes just the fields that T names.
+"""
+
+from starling.kube.client import FIELD_MANAGER, Client, DeleteOptions
+from starling.kube.config import Access, AccessSource, default_access, in_cluster, kubeconfig, kubeconfig_data
+from starling.kube.discovery import Discovery
+from starling.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Cause,
+    ConfigError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotFound,
+    NotServed,
+    ServerError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
+from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
+from starling.kube.transport import RetryPolicy
+from starling.kube.watch import Changed, Deleted, Event, Interrupted, Resumed, Synced, WatchOptions, watch
+
+__all__ = [
+    "FIELD_MANAGER",
+    "Access",
+    "AccessSource",
+    "AlreadyExists",
+    "ApiError",
+    "BadRequest",
+    "Body",
+    "Cause",
+    "Changed",
+    "Client",
+    "ConfigError",
+    "Conflict",
+    "DeleteOptions",
+    "Deleted",
+    "Discovery",
+    "Event",
+    "Forbidden",
+    "Gone",
+    "Identity",
+    "Interrupted",
+    "Invalid",
+    "KubeError",
+    "Listing",
+    "Metadata",
+    "Named",
+    "NotFound",
+    "NotServed",
+    "Ref",
+    "Resource",
+    "Resumed",
+    "RetryPolicy",
+    "Selection",
+    "ServerError",
+    "Synced",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unreachable",
+    "Untrusted",
+    "WatchOptions",
+    "default_access",
+    "in_cluster",
+    "kubeconfig",
+    "kubeconfig_data",
+    "watch",
+]

@@ -1,0 +1,177 @@
+"""Which kinds a cluster serves: aggregated discovery (Kubernetes 1.27 and later), two requests for everything.
+
+The answer is kept until someone asks for a kind that isn't in it, then asked for again with its ETag, so that a CRD
+which appears later is found and a kind that doesn't exist costs two empty answers. A group whose API service is down is
+there without its resources; it doesn't spoil the others.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from starling.kube.errors import KubeError, NotServed
+from starling.kube.resources import Resource
+from starling.kube.transport import Request, Transport
+from starling.objects import GroupVersionKind
+
+__all__ = ["Discovery"]
+
+_AGGREGATED = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What one root (/api or /apis) said, and the ETag to ask whether it still says so."""
+
+    etag: str = ""
+    resources: tuple[Resource, ...] = ()
+    stale_groups: tuple[str, ...] = ()
+
+
+class Discovery:
+    """The kinds of one cluster. Mutable: keeps the last answer."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._roots = {"/api": _Snapshot(), "/apis": _Snapshot()}
+        self._by_kind: dict[GroupVersionKind, Resource] = {}
+        self._preferred: dict[tuple[str, str], Resource] = {}
+        self.refreshes = 0
+        self._refreshing = asyncio.Lock()
+
+    async def resource(self, kind: GroupVersionKind) -> Resource:
+        """The resource that serves this kind; NotServed if there is none even after a fresh look."""
+        if (found := self._by_kind.get(kind)) is None:
+            await self._refresh(self.refreshes)
+            found = self._by_kind.get(kind)
+        if found is None:
+            raise self._not_served(f"{kind.kind} in {kind.api_version}", kind.group)
+        return found
+
+    async def preferred(self, group: str, kind: str) -> Resource:
+        """The resource for a kind in the version that the server prefers."""
+        if (found := self._preferred.get((group, kind))) is None:
+            await self._refresh(self.refreshes)
+            found = self._preferred.get((group, kind))
+        if found is None:
+            raise self._not_served(f"{kind}.{group}" if group else kind, group)
+        return found
+
+    async def resources(self) -> Sequence[Resource]:
+        """Everything served now."""
+        await self._refresh(self.refreshes)
+        return tuple(self._by_kind.values())
+
+    async def stale_groups(self) -> Sequence[str]:
+        """The group/versions whose API service doesn't answer, so that their kinds are unknown or out of date."""
+        await self._refresh(self.refreshes)
+        return self._stale()
+
+    def forget(self) -> None:
+        """Start from nothing at the next question; for when a resource turned out not to be there."""
+        self._roots = dict.fromkeys(self._roots, _Snapshot())
+        self._index()
+
+    def _stale(self) -> tuple[str, ...]:
+        return tuple(group for root in self._roots.values() for group in root.stale_groups)
+
+    def _not_served(self, what: str, group: str) -> NotServed:
+        down = [stale for stale in self._stale() if stale.partition("/")[0] == group]
+        if down:
+            return NotServed("", f"the API service behind {down[0]} doesn't answer, so {what} is unknown for now")
+        return NotServed("", f"the cluster doesn't serve {what}", hint="is its CustomResourceDefinition installed?")
+
+    async def _refresh(self, seen: int) -> None:
+        """Ask again; those who missed while an answer was on its way share the next one."""
+        async with self._refreshing:
+            if seen != self.refreshes:
+                return
+            answers = await asyncio.gather(*(self._ask(root, known) for root, known in self._roots.items()))
+            self._roots = dict(zip(self._roots, answers, strict=True))
+            self.refreshes += 1
+            self._index()
+
+    async def _ask(self, root: str, known: _Snapshot) -> _Snapshot:
+        condition = (("If-None-Match", known.etag),) if known.etag else ()
+        request = Request(
+            "GET", root, f"discover {root}", headers=(("Accept", _AGGREGATED), *condition), idempotent=True
+        )
+        body = await self._transport.send(request)
+        if body.not_modified:
+            return known
+        groups = body.decode(_Groups)
+        if groups.kind != "APIGroupDiscoveryList":
+            raise KubeError(
+                request.action, f"answered with {groups.kind}", hint="Starling needs Kubernetes 1.27 or later"
+            )
+        stale = tuple(f"{group.metadata.name}/{v.version}" for group in groups.items for v in group.versions if v.stale)
+        return _Snapshot(body.etag, tuple(_resources(groups.items)), stale)
+
+    def _index(self) -> None:
+        found = [resource for root in self._roots.values() for resource in root.resources]
+        self._by_kind = {resource.gvk: resource for resource in found}
+        self._preferred = {(r.group, r.kind): r for r in reversed(found)}  # a group's first version is preferred
+
+
+class _Kind(msgspec.Struct):
+    kind: str
+
+
+class _Subresource(msgspec.Struct):
+    subresource: str
+
+
+class _Served(msgspec.Struct, rename="camel"):
+    resource: str
+    scope: str
+    verbs: list[str]
+    response_kind: _Kind | None = None
+    short_names: list[str] = []
+    categories: list[str] = []
+    subresources: list[_Subresource] = []
+
+
+class _Version(msgspec.Struct):
+    version: str
+    resources: list[_Served] = []
+    freshness: str = "Current"
+
+    @property
+    def stale(self) -> bool:
+        return self.freshness != "Current"
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    metadata: _Metadata
+    versions: list[_Version] = []
+
+
+class _Groups(msgspec.Struct):
+    kind: str
+    items: list[_Group] = []
+
+
+def _resources(groups: Iterable[_Group]) -> Iterable[Resource]:
+    for group in groups:
+        for version in group.versions:
+            for served in version.resources:
+                if served.response_kind is not None and served.response_kind.kind:
+                    yield Resource(
+                        group.metadata.name,
+                        version.version,
+                        served.response_kind.kind,
+                        served.resource,
+                        served.scope == "Namespaced",
+                        tuple(served.verbs),
+                        tuple(served.short_names),
+                        tuple(served.categories),
+                        tuple(sub.subresource for sub in served.subresources),
+                    )

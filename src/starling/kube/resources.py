@@ -1,0 +1,151 @@
+"""How an API server is addressed: resources, references to objects in them, and the values that come back."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from starling.objects import GroupVersionKind
+
+__all__ = ["Body", "HasMetadata", "Identity", "Listing", "Metadata", "Named", "Ref", "Resource", "Selection"]
+
+T = TypeVar("T")
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A collection that an API server serves: what discovery says of one kind."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    verbs: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind's full name."""
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    def ref(self, name: str, namespace: str = "") -> "Ref":
+        """A reference to one object."""
+        return Ref(self, name, namespace)
+
+    def path(self, namespace: str = "") -> str:
+        """The collection's path; without a namespace, the one across all namespaces."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace and self.namespaced:
+            root = f"{root}/namespaces/{quote(namespace, safe='')}"
+        return f"{root}/{self.plural}"
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """One object on an API server, or a subresource of it."""
+
+    resource: Resource
+    name: str
+    namespace: str = ""
+    subresource: str = ""
+
+    @property
+    def status(self) -> "Ref":
+        """The object's status subresource."""
+        return Ref(self.resource, self.name, self.namespace, "status")
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        path = f"{self.resource.path(self.namespace)}/{quote(self.name, safe='')}"
+        return f"{path}/{self.subresource}" if self.subresource else path
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.resource} {name}" + (f" ({self.subresource})" if self.subresource else "")
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which objects of a resource: one namespace (empty: all), label and field selectors as the API writes them."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+    def query(self) -> dict[str, str]:
+        """The selectors as query parameters."""
+        return {
+            name: value for name, value in (("labelSelector", self.labels), ("fieldSelector", self.fields)) if value
+        }
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Whom to act as."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def service_account(cls, namespace: str, name: str) -> "Identity":
+        """A service account with the groups that the API server itself would give it."""
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        return cls(f"system:serviceaccount:{namespace}:{name}", groups)
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an object's metadata that tells which object it is, and which state of it."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class HasMetadata(Protocol):
+    """The metadata that a watched type must decode, besides whatever else it asks for."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - as in Metadata
+    @property
+    def namespace(self) -> str: ...  # noqa: D102
+    @property
+    def uid(self) -> str: ...  # noqa: D102
+    @property
+    def resource_version(self) -> str: ...  # noqa: D102
+
+
+class Named(Protocol):
+    """An object with metadata: what can be watched."""
+
+    @property
+    def metadata(self) -> HasMetadata: ...  # noqa: D102 - the type says it
+
+
+class Body(msgspec.Struct, frozen=True):
+    """An answer: bytes until someone needs a value."""
+
+    raw: bytes
+    warnings: tuple[str, ...] = ()
+    etag: str = ""
+    not_modified: bool = False
+
+    def decode(self, into: type[T]) -> T:
+        """The fields that `into` names; the rest is skipped unread."""
+        return msgspec.json.decode(self.raw, type=into)
+
+    def json(self) -> Any:
+        """Everything, as plain values."""
+        return msgspec.json.decode(self.raw)
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """Objects of one resource, all seen at one resourceVersion; `more` continues an unfinished page."""
+
+    items: Sequence[T]
+    resource_version: str
+    more: str = ""

@@ -1,0 +1,237 @@
+"""One API server over HTTP: connections, credentials, retries, and errors as types.
+
+What is repeated, and when:
+
+| what happened | repeated |
+|---|---|
+| no connection could be made; 429 | always: the server did nothing |
+| 401 | once, with access asked for anew: the server did nothing |
+| the connection broke; 502, 503, 504, or any 5xx with Retry-After | what is idempotent: reads, apply, dry runs |
+| anything else | never |
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from starling import __version__
+from starling.aio import Backoff, Clock, SystemClock
+from starling.kube.config import Access, AccessSource
+from starling.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, Untrusted, api_error
+from starling.kube.resources import Body
+
+__all__ = ["Headers", "Request", "RetryPolicy", "Transport"]
+
+Headers = tuple[tuple[str, str], ...]
+
+_TRANSIENT = frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a request is tried, and the longest wait between two tries."""
+
+    attempts: int = 5
+    longest_wait: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One exchange: `action` names verb and object in errors, `idempotent` says that repeating it is harmless."""
+
+    method: str
+    path: str
+    action: str
+    query: str = ""
+    headers: Headers = ()
+    body: bytes | None = None
+    idempotent: bool = False
+
+
+class Transport:
+    """The connections to one API server. Mutable: holds the session and the current access."""
+
+    def __init__(
+        self,
+        source: AccessSource,
+        *,
+        retries: RetryPolicy | None = None,
+        clock: Clock | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self._source = source
+        self._retries = retries or RetryPolicy()
+        self.clock = clock or SystemClock()
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout)
+        self._access: Access | None = None
+        self._loaded_at = 0.0
+        self._renewing = asyncio.Lock()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """End every connection, watches included."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def access(self, stale: Access | None = None) -> Access:
+        """The current access; loaded anew when it is `stale` (the server refused it) or has lived its time."""
+        current = self._access
+        if current is not None and current is not stale and not self._outlived(current):
+            return current
+        async with self._renewing:
+            current = self._access
+            if current is None or current is stale or self._outlived(current):
+                current = self._access = await self._source()
+                self._loaded_at = self.clock.monotonic()
+            return current
+
+    def _outlived(self, access: Access) -> bool:
+        return access.lives_for is not None and self.clock.monotonic() - self._loaded_at > access.lives_for
+
+    async def send(self, request: Request, *, attempts: int | None = None) -> Body:
+        """The answer's body, or a KubeError; repeats what is safe to repeat."""
+        backoff = Backoff(limit=self._retries.longest_wait)
+        last = (attempts or self._retries.attempts) - 1
+        for attempt in range(last + 1):
+            try:
+                async with self.open(request) as response:
+                    return await _body(response)
+            except (Unreachable, ApiError) as error:
+                if attempt == last or not _worth_repeating(error, request):
+                    raise
+                wait = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
+            except (TimeoutError, aiohttp.ClientError) as error:  # while the body was read
+                problem = Unreachable(request.action, _describe(error))
+                if attempt == last or not request.idempotent:
+                    raise problem from error
+                wait = backoff.next()
+            await self.clock.sleep(min(wait, self._retries.longest_wait))
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def open(self, request: Request, *, idle: float | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One answer whose body is still to be read; sent once, or twice where only access had to be renewed.
+
+        `idle` is how long the server may be silent while the body is read, where that isn't the usual timeout.
+        """
+        access = await self.access()
+        limits = self._timeout if idle is None else aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=idle)
+        try:
+            response = await self._exchange(request, access, limits)
+        except Unauthorized:
+            renewed = await self.access(stale=access)
+            response = await self._exchange(request, renewed, limits)
+        try:
+            yield response
+        finally:
+            response.close()  # a body read to its end has given its connection back already
+
+    async def _exchange(
+        self, request: Request, access: Access, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        headers = CIMultiDict(request.headers)
+        if access.authorization:
+            headers["Authorization"] = access.authorization
+        url = URL(f"{access.server}{request.path}{'?' if request.query else ''}{request.query}", encoded=True)
+        try:
+            response = await self._opened_session().request(
+                request.method,
+                url,
+                data=request.body,
+                headers=headers,
+                ssl=access.tls if access.tls is not None else True,
+                server_hostname=access.tls_server_name,
+                proxy=access.proxy,
+                timeout=limits,
+                allow_redirects=False,
+            )
+            if response.status < 400:
+                return response
+            async with response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _unreachable(request.action, access.server, error) from error
+        raise api_error(request.action, response.status, body, response.headers.get("Retry-After"))
+
+    def _opened_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # Callers bound how much they ask at once; a watch holds its connection for as long as it lasts.
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": f"starling/{__version__}", "Accept": "application/json"},
+                auto_decompress=True,
+            )
+            # aiohttp would repeat a DELETE that met a closing connection; what is repeated is decided above.
+            self._session._retry_connection = False  # noqa: SLF001 - it has no public switch
+        return self._session
+
+
+class _NotSent(Unreachable):
+    """Unreachable before anything was sent."""
+
+
+def _unreachable(action: str, server: str, error: Exception) -> Unreachable:
+    """The type that says whether the request can have reached the server."""
+    cause = f"{server}: {_describe(error)}"
+    match error:
+        case aiohttp.ClientConnectorSSLError() | aiohttp.ClientConnectorCertificateError():
+            hint = "the kubeconfig's certificate-authority-data must be the CA of this API server"
+            return Untrusted(action, cause, hint=hint)
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return _NotSent(action, cause)
+        case _:
+            return Unreachable(action, cause)
+
+
+def _worth_repeating(error: Unreachable | ApiError, request: Request) -> bool:
+    match error:
+        case Untrusted():
+            return False
+        case _NotSent() | TooManyRequests():
+            return True
+        case Unreachable():
+            return request.idempotent
+        case ServerError():
+            return request.idempotent and (error.code in _TRANSIENT or error.retry_after is not None)
+        case _:
+            return False
+
+
+def _describe(error: BaseException) -> str:
+    """A short sentence for a connection's failure; aiohttp's own are long or empty."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return f"certificate not trusted ({error.certificate_error})"
+        case aiohttp.ClientConnectorError(os_error=ssl.SSLError() as cause):
+            return f"TLS failed ({cause.reason or cause})"
+        case aiohttp.ClientConnectorError():
+            return error.os_error.strerror or str(error.os_error) or "the connection was closed at once"
+        case TimeoutError():
+            return "no answer in time"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed before an answer came"
+        case _:
+            return str(error) or type(error).__name__
+
+
+async def _body(response: aiohttp.ClientResponse) -> Body:
+    headers = response.headers
+    return Body(
+        await response.read(),
+        tuple(_warning(text) for text in headers.getall("Warning", ())),
+        headers.get("ETag", ""),
+        response.status == 304,
+    )
+
+
+def _warning(header: str) -> str:
+    """The text of `Warning: 299 - "…"`."""
+    return header.split('"', 1)[1].rsplit('"', 1)[0] if '"' in header else header

@@ -1,0 +1,39 @@
+"""Faults made on purpose: an API server killed and brought back, an etcd compacted."""
+
+import json
+import os
+import signal
+
+import aiohttp
+import yaml
+
+from starling.kube import AccessSource, kubeconfig_data
+from starling.local import LocalCluster, LocalClusters
+
+
+def kill(cluster: LocalCluster, component: str = "kube-apiserver") -> None:
+    """End a component the hard way."""
+    os.kill(cluster.pids()[component], signal.SIGKILL)
+
+
+async def revive(cluster: LocalCluster) -> None:
+    """Start again what was killed: same ports, same data."""
+    await LocalClusters(cluster.folder.parent).up(cluster.name)
+
+
+async def compact(cluster: LocalCluster, revision: int) -> None:
+    """Have etcd forget what was before a revision, by its own HTTP gateway."""
+    connector = aiohttp.UnixConnector(str(cluster.folder / "etcd.sock"))
+    async with aiohttp.ClientSession(connector=connector) as session:
+        body = json.dumps({"revision": str(revision), "physical": True})
+        answer = await session.post("http://etcd/v3/kv/compaction", data=body)
+        assert answer.status == 200, await answer.text()
+
+
+def through(cluster: LocalCluster, port: int) -> AccessSource:
+    """The cluster's administrator by way of another port on this machine."""
+    data = yaml.safe_load(cluster.kubeconfig.read_text())
+    data["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    return kubeconfig_data(data)
+
+
