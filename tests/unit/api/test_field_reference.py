@@ -1,0 +1,13 @@
+"""The field reference says all that the code says of a field."""
+
+from starling.api import reference
+
+
+def test_a_row_says_path_type_default_meaning_and_rule() -> None:
+    """A field is one row: where it is, what it takes, what it is when absent, and what holds for it."""
+    rows = {line.split("|")[1].strip(): line for line in reference().splitlines() if line.startswith("| `")}
+    assert rows["`spec.suspend`"].startswith("| `spec.suspend` | boolean | `false` | Whether to stop")
+    assert "| required |" in rows["`spec.stages[].name`"]
+    assert "| `Continue`, `Pause`, `Rollback` | `Pause` |" in rows["`spec.onFailure`"]
+    assert rows["`spec.git.ref`"].endswith("Rule: set exactly one of branch, tag, semver, commit. |")
+    assert "(ms\\|s\\|m\\|h)" in rows["`spec.interval`"], "a bar would end the cell"

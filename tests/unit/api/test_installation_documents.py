@@ -1,0 +1,36 @@
+"""The installation is a list of documents that can be applied in order, and printed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from starling.api import KINDS, installation
+
+
+def test_what_others_need_comes_first() -> None:
+    """The namespace precedes what is in it, and each binding its role and account."""
+    order = [each["kind"] for each in installation()]
+    assert order[0] == "Namespace"
+    assert order.index("ServiceAccount") < order.index("ClusterRoleBinding")
+    assert order.index("ClusterRole") < order.index("ClusterRoleBinding")
+    assert order.index("Role") < order.index("RoleBinding")
+
+
+def test_every_kind_is_installed() -> None:
+    """There is a CRD for each kind."""
+    names = [each["metadata"]["name"] for each in installation() if each["kind"] == "CustomResourceDefinition"]
+    assert names == [each.declaration.crd_name for each in KINDS]
+
+
+def test_no_part_is_shared() -> None:
+    """No list or map stands in two places, so that YAML needs no anchors."""
+    documents = installation()
+    parts = [id(part) for part in containers(documents)]
+    assert len(parts) == len(set(parts))
+
+
+def containers(value: Any) -> Iterator[Any]:
+    """Every list and map in a value, itself included."""
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from containers(inner)
