@@ -45,7 +45,7 @@ setup: $(UV)
 	@$(UV) sync --locked --quiet --compile-bytecode
 
 build: setup
-	@$(RUN) starling local build
+	@$(RUN) starling local build >/dev/null
 
 tools: # what tests need besides, from Debian's packages
 	@bash tests/tools.sh

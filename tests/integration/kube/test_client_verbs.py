@@ -31,6 +31,7 @@ class ConfigMap(msgspec.Struct):
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
+    """A ConfigMap's manifest."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 

@@ -1,9 +1,11 @@
 """Discovery knows what a cluster serves, learns of what appears, and isn't spoilt by what is broken."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from starling.kube import Client, NotServed, Resource
 from starling.objects import GroupVersionKind
@@ -13,10 +15,9 @@ SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices",
 
 
 def definition(group: str) -> dict[str, Any]:
+    """A CRD of birds in that group, in two versions."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    versions = [
-        {"name": name, "served": True, "storage": name == "v1", "schema": schema} for name in ("v1beta1", "v1")
-    ]
+    versions = [{"name": name, "served": True, "storage": name == "v1", "schema": schema} for name in ("v1beta1", "v1")]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -31,12 +32,16 @@ def definition(group: str) -> dict[str, Any]:
 
 
 async def served(client: Client, kind: GroupVersionKind) -> Resource:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                return await client.discovery.resource(kind)
-            except NotServed:
-                await asyncio.sleep(0.05)
+    """The resource, as soon as the server serves it."""
+
+    async def ask() -> Resource | None:
+        with suppress(NotServed):
+            return await client.discovery.resource(kind)
+        return None
+
+    found = await until(ask)
+    assert found is not None
+    return found
 
 
 async def test_built_in_kinds(client: Client) -> None:
@@ -67,11 +72,13 @@ async def test_a_kind_that_went_away_is_forgotten(client: Client) -> None:
     await client.apply(CRDS.ref("birds.gone.example"), definition("gone.example"))
     resource = await served(client, kind)
     await client.delete(CRDS.ref("birds.gone.example"))
-    async with asyncio.timeout(30):
-        with pytest.raises(NotServed):
-            while True:
-                await client.raw("GET", resource.path())
-                await asyncio.sleep(0.05)
+
+    async def served_still() -> bool:
+        await client.raw("GET", resource.path())
+        return False
+
+    with pytest.raises(NotServed):
+        await until(served_still)
     with pytest.raises(NotServed):
         await client.get(resource.ref("robin"))
     with pytest.raises(NotServed):
@@ -86,9 +93,11 @@ async def test_a_dead_group_spoils_no_other(client: Client) -> None:
                  "insecureSkipTLSVerify": True, "service": {"name": "nobody", "namespace": "default"}},
     })  # fmt: skip
     try:
-        async with asyncio.timeout(30):
-            while "dead.example/v1" not in await client.discovery.stale_groups():
-                await asyncio.sleep(0.05)
+
+        async def known_as_dead() -> bool:
+            return "dead.example/v1" in await client.discovery.stale_groups()
+
+        await until(known_as_dead)
         assert (await client.discovery.resource(GroupVersionKind("apps", "v1", "Deployment"))).plural == "deployments"
         with pytest.raises(NotServed, match=r"API service behind dead\.example/v1 doesn't answer"):
             await client.discovery.resource(GroupVersionKind("dead.example", "v1", "Bird"))

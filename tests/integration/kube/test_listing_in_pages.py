@@ -16,6 +16,7 @@ class Named(msgspec.Struct):
 
 
 async def fill(client: Client, namespace: str, count: int) -> None:
+    """Make that many ConfigMaps."""
     limit = asyncio.Semaphore(32)
 
     async def one(number: int) -> None:
@@ -46,4 +47,3 @@ async def test_selectors_narrow_a_listing(client: Client, namespace: str) -> Non
     assert [item.metadata.name for item in one.items] == ["n00002"]
     none = await client.list(CONFIG_MAPS, Named, Selection(namespace, labels="parity in (5, 6)"))
     assert list(none.items) == []
-

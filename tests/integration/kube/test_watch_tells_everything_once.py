@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.integration.faults import compact, kill, revive, through
+from tests.integration.relay import Relay
+from tests.rounds import ROUNDS
 
 from starling.kube import (
     Changed,
@@ -33,9 +36,6 @@ from starling.kube import (
     watch,
 )
 from starling.local import LocalCluster, LocalClusters
-from tests.integration.faults import compact, kill, revive, through
-from tests.integration.relay import Relay
-from tests.rounds import ROUNDS
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
@@ -105,6 +105,7 @@ QUICK = WatchOptions(first_wait=0.02, longest_wait=0.2)
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
+    """A ConfigMap's manifest, labelled with its name."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": name}}, "data": data}
 
 
@@ -313,4 +314,3 @@ async def _scribble(client: Client, namespace: str, chance: random.Random) -> No
 async def _truth(client: Client, namespace: str) -> dict[str, dict[str, str]]:
     listing = await client.list(CONFIG_MAPS, ConfigMap, Selection(namespace))
     return {item.metadata.name: item.data for item in listing.items}
-

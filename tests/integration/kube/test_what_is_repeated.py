@@ -7,15 +7,19 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
+from tests.integration.faults import through
+from tests.integration.relay import Relay
+from tests.waiting import until
 
 from starling.aio import SystemClock
 from starling.kube import (
     Client,
     ConfigError,
-    Forbidden,
     Identity,
     Metadata,
     NotFound,
+    Ref,
     Resource,
     RetryPolicy,
     Selection,
@@ -28,8 +32,7 @@ from starling.kube import (
     kubeconfig_data,
 )
 from starling.local import LocalCluster
-from tests.integration.faults import through
-from tests.integration.relay import Relay
+from starling.local.pki import Pki
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
@@ -56,11 +59,13 @@ class Patient(SystemClock):
 
 
 def config_map(name: str) -> dict[str, Any]:
+    """An empty ConfigMap's manifest."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 
 
 @pytest.fixture
 async def relay(cluster: LocalCluster) -> AsyncIterator[Relay]:
+    """A way to the shared cluster that breaks on command."""
     async with Relay(cluster.port) as relay:
         yield relay
 
@@ -90,9 +95,21 @@ async def test_a_lost_answer_to_a_create_is_not_repeated(cluster: LocalCluster, 
     assert clock.waits == []
 
 
-@pytest.mark.parametrize("verb", ["delete", "merge_patch", "json_patch"])
+Write = Callable[[Client, Ref], Awaitable[object]]
+WRITES: dict[str, Write] = {
+    "delete": lambda client, ref: client.delete(ref),
+    "merge patch": lambda client, ref: client.merge_patch(ref, {"data": {"x": "1"}}),
+    "JSON patch": lambda client, ref: client.json_patch(ref, [{"op": "add", "path": "/data", "value": {"x": "1"}}]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 async def test_lost_answers_to_other_writes_are_not_repeated(
-    cluster: LocalCluster, relay: Relay, client: Client, namespace: str, verb: str
+    cluster: LocalCluster,
+    relay: Relay,
+    client: Client,
+    namespace: str,
+    write: Callable[[Client, Ref], Awaitable[object]],
 ) -> None:
     """A delete could hit an object made since, a patch could undo a change made since."""
     ref = CONFIG_MAPS.ref("a", namespace)
@@ -102,13 +119,7 @@ async def test_lost_answers_to_other_writes_are_not_repeated(
         await other.raw("GET", "/version")
         relay.loses_answers = True
         with pytest.raises(Unreachable, match="ConfigMap"):
-            match verb:
-                case "delete":
-                    await other.delete(ref)
-                case "merge_patch":
-                    await other.merge_patch(ref, {"data": {"x": "1"}})
-                case _:
-                    await other.json_patch(ref, [{"op": "add", "path": "/data", "value": {"x": "1"}}])
+            await write(other, ref)
     assert clock.waits == []
 
 
@@ -137,29 +148,25 @@ async def test_tries_come_to_an_end(cluster: LocalCluster, relay: Relay) -> None
     assert len(clock.waits) == 3
 
 
-async def test_a_server_that_asks_for_patience_gets_it(
-    cluster: LocalCluster, client: Client, namespace: str
-) -> None:
-    """A 429 is repeated whatever the verb, after at least the server's Retry-After."""
+async def test_a_server_that_asks_for_patience_gets_it(cluster: LocalCluster, client: Client, namespace: str) -> None:
+    """A 429 is repeated whatever the verb, after at least the server's Retry-After, until it is let through."""
     user = f"throttled-{namespace}"
     await _throttle(client, user)
     await _grant(client, user)
-
-    async def lift() -> None:
-        if len(clock.waits) == 2:
-            await client.delete(SCHEMAS.ref(user))
-            await _no_longer_throttled(client, user)
-
-    clock = Patient(lift)
-    async with Client(kubeconfig(cluster.kubeconfig), clock=clock) as other:
+    clock = Patient(lambda: asyncio.sleep(0))
+    async with Client(kubeconfig(cluster.kubeconfig), clock=clock, retries=RetryPolicy(attempts=10_000)) as other:
         throttled = other.impersonating(Identity(user, ("system:authenticated",)))
-        await throttled.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
-    assert len(clock.waits) == 2
+        names = [f"n{number}" for number in range(60)]
+        creations = [throttled.create(CONFIG_MAPS, config_map(name), namespace=namespace) for name in names]
+        await asyncio.gather(*creations)
+    listing = await client.list(CONFIG_MAPS, Named, Selection(namespace))
+    assert {item.metadata.name for item in listing.items} == set(names)
+    assert clock.waits, "sixty at once through one seat, and none was turned away"
     assert all(wait >= 1.0 for wait in clock.waits), "the server says Retry-After: 1"
 
 
 async def _throttle(client: Client, user: str) -> None:
-    """Have the API server's own priority and fairness reject every request of a user."""
+    """Have the API server's own priority and fairness give a user one seat, and reject whoever finds it taken."""
     limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0,
                "limitResponse": {"type": "Reject"}}  # fmt: skip
     await client.apply(LEVELS.ref(user), {
@@ -170,39 +177,29 @@ async def _throttle(client: Client, user: str) -> None:
     await client.apply(SCHEMAS.ref(user), {
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": {"name": user},
         "spec": {
-            "priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 1,
+            "priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 2,
             "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}], "resourceRules": [everything]}],
         },
     })  # fmt: skip
-    await _until_throttled(client, user, throttled=True)
+    await _heeded(client, user)
 
 
-async def _no_longer_throttled(client: Client, user: str) -> None:
-    await _until_throttled(client, user, throttled=False)
+async def _heeded(client: Client, user: str) -> None:
+    """Return when the API server heeds its new flow control and turns a user away, which takes it a moment."""
+    impersonated = client.impersonating(Identity(user, ("system:authenticated",)))
 
+    async def ask() -> bool:
+        pages = [impersonated.pages(CONFIG_MAPS, Named, Selection("default"), attempts=1) for _ in range(30)]
+        answers = await asyncio.gather(*(anext(page) for page in pages), return_exceptions=True)
+        return any(isinstance(answer, TooManyRequests) for answer in answers)
 
-async def _until_throttled(client: Client, user: str, *, throttled: bool) -> None:
-    """The API server takes a moment to heed a change of its flow control."""
-    path = CONFIG_MAPS.path("default")
-    probe = client.impersonating(Identity(user, ("system:authenticated",)))
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await probe.transport.send(probe._request("GET", path, "probe"), attempts=1)
-            except TooManyRequests:
-                if throttled:
-                    return
-            except Forbidden:
-                if not throttled:
-                    return
-            else:
-                if not throttled:
-                    return
-            await asyncio.sleep(0.05)
+    await until(ask)
 
 
 async def _grant(client: Client, user: str) -> None:
-    bindings = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+    bindings = Resource(
+        "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+    )
     await client.apply(bindings.ref(user), {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": user},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -224,7 +221,7 @@ async def test_access_is_loaded_anew_when_refused(
         assert await _whoami(pod) == me
         await client.delete(ACCOUNTS.ref("pod", namespace))  # and with it, every token of its
         with pytest.raises(Unauthorized):
-            await _until_refused(pod)
+            await until(lambda: _is_someone_else(pod, me))
         (tmp_path / "token").write_text(await _token(client, namespace, "pod"))
         assert await _whoami(pod) == me
         assert (await pod.transport.access()).namespace == namespace
@@ -247,20 +244,13 @@ async def _whoami(client: Client) -> str:
     return str(answer.json()["status"]["userInfo"]["username"])
 
 
-async def _until_refused(client: Client) -> None:
-    """The API server may believe a dead account's token for some seconds."""
-    async with asyncio.timeout(60):
-        while True:
-            await _whoami(client)
-            await asyncio.sleep(0.1)
+async def _is_someone_else(client: Client, name: str) -> bool:
+    """Never true; asked again and again, since the API server believes a dead account's token for some seconds."""
+    return await _whoami(client) != name
 
 
 async def test_a_stranger_on_the_servers_address_is_untrusted(cluster: LocalCluster, tmp_path: Path) -> None:
     """A certificate that the kubeconfig's CA didn't sign is refused, at once and with a hint."""
-    import yaml  # noqa: PLC0415 - for this one file
-
-    from starling.local.pki import Pki  # noqa: PLC0415 - a stranger's authority
-
     Pki(tmp_path).ensure({})
     data = yaml.safe_load(cluster.kubeconfig.read_text())
     data["clusters"][0]["cluster"].pop("certificate-authority-data")

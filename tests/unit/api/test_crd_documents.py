@@ -52,7 +52,7 @@ def test_every_kind_has_status_conditions_and_columns(resource: type[Resource]) 
 
 
 def test_what_no_controller_has_seen_is_not_current() -> None:
-    """kstatus calls a new Source InProgress until its controller has looked; a policy is only read, and Current."""
+    """A new Source is for kstatus InProgress until its controller has looked; a policy is only read, and Current."""
     assert msgspec.json.encode(SourceStatus()) == b"{}"
     assert _observed(Source) == -1
     assert _observed(RolloutPolicy) is None

@@ -1,0 +1,65 @@
+"""The client's rate of server-side applies against bare aiohttp's, on the same server, turn by turn."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import msgspec
+
+from benchmarks.rows import Row
+from starling.kube import Client, Resource, kubeconfig
+from starling.local import LocalCluster
+
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+TURNS = 7
+PER_TURN = 800
+CONCURRENCY = 16
+
+Apply = Callable[[str], Awaitable[object]]
+
+
+async def measure(cluster: LocalCluster) -> list[Row]:
+    """Both ways in turn, so that what the machine does meanwhile falls on both."""
+    source = kubeconfig(cluster.kubeconfig)
+    access = await source()
+    headers = {"Content-Type": "application/apply-patch+yaml", "Accept": "application/json"}
+    connector = aiohttp.TCPConnector(limit=0, ssl=access.tls or True)
+    async with Client(source) as client, aiohttp.ClientSession(connector=connector, headers=headers) as session:
+
+        async def ours(name: str) -> None:
+            await client.apply(CONFIG_MAPS.ref(name, "default"), manifest(name))
+
+        async def bare(name: str) -> None:
+            url = f"{access.server}/api/v1/namespaces/default/configmaps/{name}?fieldManager=bare&force=true"
+            async with session.patch(url, data=msgspec.json.encode(manifest(name))) as response:
+                response.raise_for_status()
+                await response.read()
+
+        await rate(ours, "warm-ours"), await rate(bare, "warm-bare")
+        turns = [(await rate(ours, f"ours{turn}"), await rate(bare, f"bare{turn}")) for turn in range(TURNS)]
+    ratio = statistics.median(mine / raw for mine, raw in turns)
+    return [
+        Row("bare aiohttp, applies/s, median", f"{statistics.median(raw for _, raw in turns):,.0f}"),
+        Row("starling.kube, applies/s, median", f"{statistics.median(mine for mine, _ in turns):,.0f}"),
+        Row("ratio, median of turns", f"{ratio:.0%}", "≥ 90 %", held=ratio >= 0.9),
+    ]
+
+
+def manifest(name: str) -> dict[str, object]:
+    """A small object, as the numbers in the design take it."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": "value", "name": name}}
+
+
+async def rate(apply: Apply, prefix: str) -> float:
+    """Applies a second, at the concurrency that saturates the server."""
+    names = iter([f"{prefix}-{number}" for number in range(PER_TURN)])
+
+    async def worker() -> None:
+        for name in names:
+            await apply(name)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(CONCURRENCY)))
+    return PER_TURN / (time.perf_counter() - start)

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The demo: a hub and two clusters, real Kubernetes API servers on this machine, with Starling's kinds installed.
+set -euo pipefail
+
+STARLING_LOCAL_DIR=$(mktemp -d)
+export STARLING_LOCAL_DIR
+finish() {
+    printf '\n%sstopping the clusters%s\n' "$faint" "$plain"
+    starling local down
+    rm -rf "$STARLING_LOCAL_DIR"
+}
+trap finish EXIT
+
+bold='' command='' faint='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+    bold=$'\033[1m' command=$'\033[36m' faint=$'\033[2m' plain=$'\033[0m'
+fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$command" "$*" "$plain"; }
+run() { show "$@"; "$@"; }
+
+say "Three clusters: a hub, and two to be managed"
+run starling local up hub eu-1 us-1
+run starling local list
+
+say "Starling's kinds, on the hub"
+hub=$(starling local kubeconfig hub)
+run starling install --kubeconfig "$hub"
+run starling local kubectl hub get crds
+
+say "A rollout policy and a source, as anyone would write them"
+run starling local kubectl hub apply -f "$(dirname "$0")/fleet"
+run starling local kubectl hub get starling -A
+
+say "What they mean is in the API itself"
+run starling local kubectl hub explain rolloutpolicy.spec.stages.bake
+
+say "And a policy that makes no sense is refused, with the reason"
+if run starling local kubectl hub patch rolloutpolicy safe -n starling-system --type=merge \
+    -p '{"spec": {"maxConcurrent": -1}}'; then
+    echo "error: it was accepted" >&2
+    exit 1
+fi
+
+say "That's all for now"
+if [ -t 0 ]; then
+    echo "The clusters stay until you press Enter. In another terminal:"
+    echo "  export KUBECONFIG=$hub"
+    read -r _
+fi

@@ -1,0 +1,54 @@
+"""The entry point: mounts the commands, and turns errors into messages and exit codes."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from starling import __version__
+from starling.cli import console, install, local
+from starling.errors import StarlingError
+
+app = typer.Typer(
+    name="starling",
+    help="Keep any number of Kubernetes clusters synchronised to git.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start here: `starling local up hub` gives a real Kubernetes API server, `starling install` prepares it.",
+)
+app.add_typer(local.app, name="local")
+app.command("install")(install.install)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        console.data(f"starling {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+def main() -> None:
+    """Run the command line; exit codes are told in the package's tour."""
+    try:
+        app()
+    except StarlingError as error:
+        console.error(error)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        console.note("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: not an error, and nothing more can be written to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

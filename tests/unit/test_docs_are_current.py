@@ -1,0 +1,64 @@
+"""What the docs say is what the code says."""
+
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from docs.generate import references
+
+import starling
+from starling.errors import StarlingError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("path", "text"), references().items(), ids=lambda value: getattr(value, "name", ""))
+def test_generated_references(path: Path, text: str) -> None:
+    """Each page is what `make docs` would write."""
+    assert path.read_text(encoding="utf-8") == text, "run `make docs`"
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link in a page points to a file that is there."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", _prose(page))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def _prose(page: Path) -> str:
+    return re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_error_tree_is_drawn_whole() -> None:
+    """Every public error stands in the tree of starling.errors, or of starling.kube.errors below KubeError."""
+    for module in pkgutil.walk_packages(starling.__path__, "starling."):
+        if not module.name.endswith("__main__"):
+            __import__(module.name)
+    drawn = f"{starling.errors.__doc__}{starling.kube.errors.__doc__}"
+    names = {error.__name__ for error in _below(StarlingError)}
+    assert {name for name in names if not name.startswith("_") and not re.search(rf"\b{name}\b", drawn)} == set()
+
+
+def _below(error: type[StarlingError]) -> set[type[StarlingError]]:
+    return {error}.union(*(_below(child) for child in error.__subclasses__()))
+
+
+def test_packages_have_a_tour_and_a_surface() -> None:
+    """Every package says what it is for and names what is public; all that it names is there."""
+    packages = [module for module in pkgutil.walk_packages(starling.__path__, "starling.") if module.ispkg]
+    for package in packages:
+        module = __import__(package.name, fromlist=["__all__"])
+        assert len((module.__doc__ or "").splitlines()) >= 8, f"{package.name} has no tour"
+        assert all(hasattr(module, name) for name in module.__all__)
+        assert sorted(module.__all__, key=_as_ruff_sorts) == list(module.__all__)
+
+
+def _as_ruff_sorts(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
