@@ -35,5 +35,3 @@ def through(cluster: LocalCluster, port: int) -> AccessSource:
     data = yaml.safe_load(cluster.kubeconfig.read_text())
     data["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     return kubeconfig_data(data)
-
-
