@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from starling import __version__
+from starling.aio import slim_tls_buffers
 from starling.cli import console, install, local
 from starling.errors import StarlingError
 
@@ -40,6 +41,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; exit codes are told in the package's tour."""
+    slim_tls_buffers()
     try:
         app()
     except StarlingError as error:
