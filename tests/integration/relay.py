@@ -13,7 +13,7 @@ class Relay:
         self._target = port
         self._open: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
-        self._cut = False
+        self._serving: set[asyncio.Task[None]] = set()
         self.loses_answers = False
         self.port = 0
 
@@ -25,6 +25,7 @@ class Relay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cut()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     def cut(self) -> None:
         """Break every connection and refuse new ones."""
@@ -36,8 +37,13 @@ class Relay:
 
     async def mend(self) -> None:
         """Let through again, on the same port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -53,6 +59,7 @@ class Relay:
                 group.create_task(self._pump(there_reader, writer, both, answers=True))
         finally:
             self._open -= both
+            await asyncio.gather(*(end.wait_closed() for end in both), return_exceptions=True)
 
     async def _pump(
         self,
