@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Backoff", "Clock", "SystemClock", "slim_tls_buffers"]
+__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "SystemClock", "slim_tls_buffers"]
 
 TLS_BUFFER = 32 * 1024
 
@@ -48,6 +48,9 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""
         await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()
 
 
 @dataclass

@@ -41,7 +41,7 @@ from starling.kube.errors import (
     Untrusted,
 )
 from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
-from starling.kube.transport import RetryPolicy
+from starling.kube.transport import Patience
 from starling.kube.watch import Changed, Deleted, Event, Interrupted, Resumed, Synced, WatchOptions, watch
 
 __all__ = [
@@ -72,10 +72,10 @@ __all__ = [
     "Named",
     "NotFound",
     "NotServed",
+    "Patience",
     "Ref",
     "Resource",
     "Resumed",
-    "RetryPolicy",
     "Selection",
     "ServerError",
     "Synced",

@@ -1,5 +1,6 @@
 """The verbs of the Kubernetes API, thin and typed. Bodies stay bytes until someone needs a value."""
 
+import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -9,12 +10,12 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
-from starling.aio import Clock
+from starling.aio import SYSTEM_CLOCK, Clock
 from starling.kube.config import AccessSource
 from starling.kube.discovery import Discovery
 from starling.kube.errors import Gone, NotServed
 from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection
-from starling.kube.transport import Headers, Request, RetryPolicy, Transport
+from starling.kube.transport import Headers, Patience, Request, Transport
 
 __all__ = ["FIELD_MANAGER", "Client", "DeleteOptions"]
 
@@ -23,6 +24,7 @@ T = TypeVar("T")
 FIELD_MANAGER = "starling"
 PAGE_SIZE = 500
 _EVERYTHING = Selection()
+_PATIENCE = Patience()
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -53,15 +55,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 class Client:
     """One API server, as one identity. An asynchronous context manager that closes its connections."""
 
-    def __init__(
-        self,
-        source: AccessSource,
-        *,
-        retries: RetryPolicy | None = None,
-        clock: Clock | None = None,
-        timeout: float = 60.0,
-    ) -> None:
-        self.transport = Transport(source, retries=retries, clock=clock, timeout=timeout)
+    def __init__(self, source: AccessSource, *, patience: Patience = _PATIENCE, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.transport = Transport(source, patience, clock)
         self.discovery = Discovery(self.transport)
         self._headers: Headers = ()
 
@@ -79,11 +74,9 @@ class Client:
 
     def impersonating(self, identity: Identity) -> "Client":
         """A client on the same connections that acts as someone else. Discovery stays our own."""
-        derived = object.__new__(Client)
-        derived.transport = self.transport
-        derived.discovery = self.discovery
+        derived = copy.copy(self)
         groups = (("Impersonate-Group", group) for group in identity.groups)
-        derived._headers = (("Impersonate-User", identity.user), *groups)
+        derived._headers = (("Impersonate-User", identity.user), *groups)  # noqa: SLF001 - it is one of us
         return derived
 
     async def get(self, ref: Ref) -> Body:
@@ -205,10 +198,10 @@ class Client:
         )
 
     def stream(
-        self, path: str, action: str, query: Mapping[str, str], *, idle: float
+        self, path: str, action: str, query: Mapping[str, str], *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """A long answer read as it comes, tried once; the server may be silent for `idle` seconds."""
-        return self.transport.open(self._request("GET", path, action, query=query), idle=idle)
+        """A long answer read as it comes, tried once; the server may be silent for so many seconds."""
+        return self.transport.open(self._request("GET", path, action, query=query), silence=silence)
 
     async def _send(self, method: str, path: str, action: str, *, attempts: int | None = None, **parts: Any) -> Body:
         try:

@@ -74,13 +74,14 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class KubeError(StarlingError):
-    """An exchange with an API server that failed; `action` is its verb and object."""
+    """An exchange with an API server that failed: its verb and object, and when the server wants to be asked again."""
 
     reason = "KubernetesError"
 
     def __init__(self, action: str, cause: str, *, hint: str | None = None) -> None:
         super().__init__(f"{action}: {cause}" if action else cause, hint=hint)
         self.action = action
+        self.retry_after: float | None = None
 
 
 class ConfigError(KubeError):
@@ -113,7 +114,6 @@ class ApiError(KubeError):
         self.code = code
         self.status_reason = status_reason
         self.causes: tuple[Cause, ...] = ()
-        self.retry_after: float | None = None
 
 
 class BadRequest(ApiError):

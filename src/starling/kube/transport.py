@@ -11,6 +11,7 @@ What is repeated, and when:
 """
 
 import asyncio
+import itertools
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,24 +22,29 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from starling import __version__
-from starling.aio import Backoff, Clock, SystemClock
+from starling.aio import Backoff, Clock
 from starling.kube.config import Access, AccessSource
 from starling.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, Untrusted, api_error
 from starling.kube.resources import Body
 
-__all__ = ["Headers", "Request", "RetryPolicy", "Transport"]
+__all__ = ["Headers", "Patience", "Request", "Transport"]
 
 Headers = tuple[tuple[str, str], ...]
 
+CONNECT_WITHIN = 10.0
 _TRANSIENT = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often a request is tried, and the longest wait between two tries."""
+class Patience:
+    """How often a request is tried, the longest wait between two tries, and for how long the server may be silent.
+
+    A server that asks for a longer wait is left alone: its error goes to the caller, who knows what else to do.
+    """
 
     attempts: int = 5
     longest_wait: float = 10.0
+    silence: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +63,10 @@ class Request:
 class Transport:
     """The connections to one API server. Mutable: holds the session and the current access."""
 
-    def __init__(
-        self,
-        source: AccessSource,
-        *,
-        retries: RetryPolicy | None = None,
-        clock: Clock | None = None,
-        timeout: float = 60.0,
-    ) -> None:
+    def __init__(self, source: AccessSource, patience: Patience, clock: Clock) -> None:
+        self.clock = clock
         self._source = source
-        self._retries = retries or RetryPolicy()
-        self.clock = clock or SystemClock()
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout)
+        self._patience = patience
         self._access: Access | None = None
         self._loaded_at = 0.0
         self._renewing = asyncio.Lock()
@@ -96,33 +94,25 @@ class Transport:
         return access.lives_for is not None and self.clock.monotonic() - self._loaded_at > access.lives_for
 
     async def send(self, request: Request, *, attempts: int | None = None) -> Body:
-        """The answer's body, or a KubeError; repeats what is safe to repeat."""
-        backoff = Backoff(limit=self._retries.longest_wait)
-        last = (attempts or self._retries.attempts) - 1
-        for attempt in range(last + 1):
+        """The answer's body, or a KubeError; repeats what is safe to repeat, never sooner than the server asks."""
+        backoff = Backoff(limit=self._patience.longest_wait)
+        last = attempts or self._patience.attempts
+        for attempt in itertools.count(1):
             try:
                 async with self.open(request) as response:
-                    return await _body(response)
+                    return await _body(response, request.action)
             except (Unreachable, ApiError) as error:
-                if attempt == last or not _worth_repeating(error, request):
+                wait = max(backoff.next(), error.retry_after or 0.0)
+                if attempt == last or wait > self._patience.longest_wait or not _worth_repeating(error, request):
                     raise
-                wait = max(backoff.next(), getattr(error, "retry_after", None) or 0.0)
-            except (TimeoutError, aiohttp.ClientError) as error:  # while the body was read
-                problem = Unreachable(request.action, _describe(error))
-                if attempt == last or not request.idempotent:
-                    raise problem from error
-                wait = backoff.next()
-            await self.clock.sleep(min(wait, self._retries.longest_wait))
+            await self.clock.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @asynccontextmanager
-    async def open(self, request: Request, *, idle: float | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One answer whose body is still to be read; sent once, or twice where only access had to be renewed.
-
-        `idle` is how long the server may be silent while the body is read, where that isn't the usual timeout.
-        """
+    async def open(self, request: Request, *, silence: float | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One answer whose body is still to be read; sent once, or twice where only access had to be renewed."""
         access = await self.access()
-        limits = self._timeout if idle is None else aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=idle)
+        limits = aiohttp.ClientTimeout(sock_connect=CONNECT_WITHIN, sock_read=silence or self._patience.silence)
         try:
             response = await self._exchange(request, access, limits)
         except Unauthorized:
@@ -222,14 +212,14 @@ def _describe(error: BaseException) -> str:
             return str(error) or type(error).__name__
 
 
-async def _body(response: aiohttp.ClientResponse) -> Body:
+async def _body(response: aiohttp.ClientResponse, action: str) -> Body:
+    try:
+        raw = await response.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise Unreachable(action, _describe(error)) from error
     headers = response.headers
-    return Body(
-        await response.read(),
-        tuple(_warning(text) for text in headers.getall("Warning", ())),
-        headers.get("ETag", ""),
-        response.status == 304,
-    )
+    warnings = tuple(_warning(text) for text in headers.getall("Warning", ()))
+    return Body(raw, warnings, headers.get("ETag", ""), response.status == 304)
 
 
 def _warning(header: str) -> str:

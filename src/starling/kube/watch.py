@@ -84,7 +84,7 @@ class WatchOptions(msgspec.Struct, frozen=True):
     """In seconds: how long one stream lasts and may be silent, and the waits between tries. And objects per page."""
 
     stream_life: float = 300.0
-    idle: float = 150.0
+    silence: float = 150.0
     first_wait: float = 0.1
     longest_wait: float = 30.0
     page_size: int = 500
@@ -202,7 +202,7 @@ class _Watch(Generic[T]):
         action = f"watch {self.resource}"
         path = self.resource.path(self.selection.namespace)
         opened = self._clock.monotonic()
-        async with self.client.stream(path, action, query, idle=self.options.idle) as response:
+        async with self.client.stream(path, action, query, silence=self.options.silence) as response:
             if self._interrupted:
                 self._interrupted = False
                 yield Resumed()

@@ -171,7 +171,7 @@ async def test_a_stream_that_ends_is_resumed(client: Client, namespace: str, aud
 async def test_a_silent_server_is_asked_again(client: Client, namespace: str, audience: Audience) -> None:
     """Silence alone isn't told as an interruption: the stream is opened anew and nothing is missed."""
     async with asyncio.TaskGroup() as group:
-        options = WatchOptions(idle=0.3, first_wait=0.02, longest_wait=0.05)
+        options = WatchOptions(silence=0.3, first_wait=0.02, longest_wait=0.05)
         task = group.create_task(audience.listen(client, Selection(namespace), options))
         await audience.until(lambda: audience.count(Synced) == 1)
         await asyncio.sleep(1)  # silence is what is tested

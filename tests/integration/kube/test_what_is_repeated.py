@@ -19,9 +19,9 @@ from starling.kube import (
     Identity,
     Metadata,
     NotFound,
+    Patience,
     Ref,
     Resource,
-    RetryPolicy,
     Selection,
     TooManyRequests,
     Unauthorized,
@@ -142,7 +142,7 @@ async def test_tries_come_to_an_end(cluster: LocalCluster, relay: Relay) -> None
     """A server that stays away is Unreachable, naming the request and the address."""
     relay.cut()
     clock = Patient()
-    async with Client(through(cluster, relay.port), clock=clock, retries=RetryPolicy(attempts=4)) as client:
+    async with Client(through(cluster, relay.port), clock=clock, patience=Patience(attempts=4)) as client:
         with pytest.raises(Unreachable, match=rf"GET /version: https://127.0.0.1:{relay.port}: "):
             await client.raw("GET", "/version")
     assert len(clock.waits) == 3
@@ -154,7 +154,7 @@ async def test_a_server_that_asks_for_patience_gets_it(cluster: LocalCluster, cl
     await _throttle(client, user)
     await _grant(client, user)
     clock = Patient(lambda: asyncio.sleep(0))
-    async with Client(kubeconfig(cluster.kubeconfig), clock=clock, retries=RetryPolicy(attempts=10_000)) as other:
+    async with Client(kubeconfig(cluster.kubeconfig), clock=clock, patience=Patience(attempts=10_000)) as other:
         throttled = other.impersonating(Identity(user, ("system:authenticated",)))
         names = [f"n{number}" for number in range(60)]
         creations = [throttled.create(CONFIG_MAPS, config_map(name), namespace=namespace) for name in names]
@@ -163,6 +163,20 @@ async def test_a_server_that_asks_for_patience_gets_it(cluster: LocalCluster, cl
     assert {item.metadata.name for item in listing.items} == set(names)
     assert clock.waits, "sixty at once through one seat, and none was turned away"
     assert all(wait >= 1.0 for wait in clock.waits), "the server says Retry-After: 1"
+
+
+async def test_a_longer_wait_than_we_have_patience_for_is_the_callers(
+    cluster: LocalCluster, client: Client, namespace: str
+) -> None:
+    """Where the server asks for more than we would wait, its error is raised, with the wait it asks for."""
+    user = f"throttled-{namespace}"
+    await _throttle(client, user)
+    clock = Patient()
+    async with Client(kubeconfig(cluster.kubeconfig), clock=clock, patience=Patience(longest_wait=0.5)) as other:
+        throttled = other.impersonating(Identity(user, ("system:authenticated",)))
+        refused = await until(lambda: _turned_away(throttled))
+    assert {error.retry_after for error in refused} == {1.0}
+    assert clock.waits == []
 
 
 async def _throttle(client: Client, user: str) -> None:
@@ -181,19 +195,16 @@ async def _throttle(client: Client, user: str) -> None:
             "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}], "resourceRules": [everything]}],
         },
     })  # fmt: skip
-    await _heeded(client, user)
+    async with Client(client.transport.access, patience=Patience(longest_wait=0)) as impatient:
+        as_user = impatient.impersonating(Identity(user, ("system:authenticated",)))
+        await until(lambda: _turned_away(as_user))  # the API server takes a moment to heed it
 
 
-async def _heeded(client: Client, user: str) -> None:
-    """Return when the API server heeds its new flow control and turns a user away, which takes it a moment."""
-    impersonated = client.impersonating(Identity(user, ("system:authenticated",)))
-
-    async def ask() -> bool:
-        pages = [impersonated.pages(CONFIG_MAPS, Named, Selection("default"), attempts=1) for _ in range(30)]
-        answers = await asyncio.gather(*(anext(page) for page in pages), return_exceptions=True)
-        return any(isinstance(answer, TooManyRequests) for answer in answers)
-
-    await until(ask)
+async def _turned_away(client: Client) -> list[TooManyRequests]:
+    """The 429s among the answers to many questions at once."""
+    questions = [client.list(CONFIG_MAPS, Named, Selection("default")) for _ in range(60)]
+    answers = await asyncio.gather(*questions, return_exceptions=True)
+    return [answer for answer in answers if isinstance(answer, TooManyRequests)]
 
 
 async def _grant(client: Client, user: str) -> None:
