@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.conftest import Starling
 
 from starling.api import KINDS
+from tests.e2e.conftest import Starling
 
 CRDS = {resource.declaration.crd_name for resource in KINDS}
 

@@ -1,11 +1,10 @@
 """Our YAML reader against Go's: same values, same refusals, over tables and generated texts.
 
-Rounds come from STARLING_ROUNDS (default 1, about two thousand texts in all).
+One round is about two thousand texts in all.
 """
 
 import base64
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from starling.objects import ManifestError, digest, dump, load_documents
+from tests.rounds import ROUNDS
 
-ROUNDS = int(os.environ.get("STARLING_ROUNDS", "1"))
+pytestmark = pytest.mark.rounds
 SOURCES = Path(__file__).parent / "goyaml"
 
 few = settings(max_examples=300 * ROUNDS, deadline=None, suppress_health_check=list(HealthCheck))

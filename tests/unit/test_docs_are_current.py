@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from docs.generate import references
 
 import starling
+from docs.generate import references
 from starling.errors import StarlingError
 
 ROOT = Path(__file__).parents[2]

@@ -22,6 +22,7 @@ MARK = "STARLING_LOCAL_COMPONENT"
 PROC = Path("/proc")
 POLL = 0.02
 EXEC_POLL = 0.0005
+EXEC_LIMIT = 0.2
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 KILL_LIMIT = 10.0
 
@@ -69,9 +70,10 @@ def read_environment(pid: int) -> bytes:
     """Give a process's environment; the dead have none.
 
     Nor has, for an instant, a process that is just becoming another program: its arguments are missing as well then,
-    and it is waited for.
+    and it is waited for, though not long, since there are processes that never have either.
     """
     process = PROC / str(pid)
+    deadline = time.monotonic() + EXEC_LIMIT
     while True:
         if environment := (process / "environ").read_bytes():
             return environment
@@ -79,7 +81,7 @@ def read_environment(pid: int) -> bytes:
             return (process / "environ").read_bytes()
         # After the name in parentheses: state, parent, group, session, terminal, its group, flags.
         fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in b"ZX" or int(fields[6]) & KERNEL_THREAD:
+        if fields[0] in b"ZX" or int(fields[6]) & KERNEL_THREAD or time.monotonic() > deadline:
             return b""
         time.sleep(EXEC_POLL)
 

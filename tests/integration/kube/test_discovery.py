@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.waiting import until
 
 from starling.kube import Client, NotServed, Resource
 from starling.objects import GroupVersionKind
+from tests.waiting import until
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)

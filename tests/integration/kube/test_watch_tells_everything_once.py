@@ -10,9 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.integration.faults import compact, kill, revive, through
-from tests.integration.relay import Relay
-from tests.rounds import ROUNDS
 
 from starling.kube import (
     Changed,
@@ -36,6 +33,9 @@ from starling.kube import (
     watch,
 )
 from starling.local import LocalCluster, LocalClusters
+from tests.integration.faults import compact, kill, revive, through
+from tests.integration.relay import Relay
+from tests.rounds import ROUNDS
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 

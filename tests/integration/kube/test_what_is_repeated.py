@@ -8,9 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.integration.faults import through
-from tests.integration.relay import Relay
-from tests.waiting import until
 
 from starling.aio import SystemClock
 from starling.kube import (
@@ -33,6 +30,9 @@ from starling.kube import (
 )
 from starling.local import LocalCluster
 from starling.local.pki import Pki
+from tests.integration.faults import through
+from tests.integration.relay import Relay
+from tests.waiting import until
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)

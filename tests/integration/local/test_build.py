@@ -7,9 +7,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.integration.local.conftest import processes_with, until
 
 from starling.local import LocalError, ToolMissingError, build
+from tests.integration.local.conftest import processes_with, until
 
 GO = """#!/bin/sh
 echo "$1" >> "$STARLING_TEST_CALLS"

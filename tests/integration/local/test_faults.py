@@ -10,11 +10,10 @@ from asyncio.subprocess import DEVNULL
 from contextlib import suppress
 
 import pytest
-from tests.integration.local.conftest import KubectlOn, processes_of
 
 from starling.local import LocalCluster, LocalClusters, LocalError
-
-ROUNDS = int(os.environ.get("STARLING_ROUNDS", "2"))
+from tests.integration.local.conftest import KubectlOn, processes_of
+from tests.rounds import ROUNDS
 
 
 def kill(cluster: LocalCluster, *components: str) -> None:
@@ -52,7 +51,8 @@ async def test_a_port_taken_meanwhile_is_given_up(clusters: LocalClusters, kubec
     assert kubectl_on(moved, "get", "namespace", "default", "-o", "name") == "namespace/default\n"
 
 
-@pytest.mark.parametrize("_round", range(ROUNDS))
+@pytest.mark.rounds
+@pytest.mark.parametrize("_round", range(2 * ROUNDS))
 async def test_a_killed_up_is_no_obstacle(clusters: LocalClusters, _round: int) -> None:
     """`up` is killed at a random instant; the next one works all the same."""
     delay = random.uniform(0.5, 3)

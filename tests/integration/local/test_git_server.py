@@ -7,9 +7,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.integration.local.conftest import processes_with, until
 
 from starling.local import GitServer, LocalError
+from tests.integration.local.conftest import processes_with, until
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",

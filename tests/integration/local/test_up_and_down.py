@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.integration.local.conftest import KubectlOn, processes_of
 
 from starling.errors import InputError
 from starling.local import LocalClusters, LocalError
+from tests.integration.local.conftest import KubectlOn, processes_of
 
 
 async def test_two_clusters_side_by_side(clusters: LocalClusters, kubectl_on: KubectlOn) -> None:

@@ -3,9 +3,8 @@
 import os
 import signal
 
-from tests.integration.local.conftest import KubectlOn
-
 from starling.local import LocalClusters
+from tests.integration.local.conftest import KubectlOn
 
 WORKLOADS = """
 apiVersion: apps/v1
