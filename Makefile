@@ -44,7 +44,7 @@ clean: ## Remove what these targets made in this folder (not the cached Kubernet
 setup: $(UV)
 	@$(UV) sync --locked --quiet --compile-bytecode
 
-build: setup
+build: setup ## Build Kubernetes from source, once; later runs find it in the cache
 	@$(RUN) starling local build >/dev/null
 
 tools: # what tests need besides, from Debian's packages

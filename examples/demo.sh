@@ -46,5 +46,5 @@ say "That's all for now"
 if [ -t 0 ]; then
     echo "The clusters stay until you press Enter. In another terminal:"
     echo "  export KUBECONFIG=$hub"
-    read -r _
+    read -r _ || true
 fi

@@ -1,7 +1,7 @@
 """What asynchronous code stands on: an injected clock, backoff, and connections that weigh little.
 
-Nothing in Starling calls `time` or `asyncio.sleep` to decide anything: it asks the Clock it was given, so that
-tests run in virtual time.
+Whatever decides by time or waits asks the Clock it was given, so that tests run in virtual time; only `local` and the
+command line, which wait for real processes, ask the machine's.
 """
 
 import asyncio

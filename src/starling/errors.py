@@ -1,12 +1,13 @@
 """The error tree. Everything Starling raises on purpose is a StarlingError.
 
     StarlingError                     reason, hint
+    ├── OutOfTime                     what was waited for didn't happen in time
     ├── InputError                    something a person wrote is wrong
     │   └── ManifestError             … in a manifest: file, document and line
     ├── SchemaError                   a Struct that no CRD can express: a mistake in Starling itself
     ├── LocalError                    a control plane on this machine
     │   └── ToolMissingError          … that needs a program which isn't there
-    └── KubeError                     an API server, named by its cluster; see starling.kube.errors
+    └── KubeError                     an exchange with an API server; drawn in starling.kube.errors
 
 A message names the object and the cause; `hint` says the way out; `reason` is the CamelCase word that
 conditions and metrics carry. Causes are chained with `from`.
@@ -14,7 +15,7 @@ conditions and metrics carry. Causes are chained with `from`.
 
 from typing import ClassVar
 
-__all__ = ["InputError", "StarlingError"]
+__all__ = ["InputError", "OutOfTime", "StarlingError"]
 
 
 class StarlingError(Exception):
@@ -32,3 +33,9 @@ class InputError(StarlingError):
     """Something a person wrote (a flag, a file, a field) is wrong; retrying won't help."""
 
     reason = "InvalidInput"
+
+
+class OutOfTime(StarlingError):
+    """What was waited for didn't happen in time; it may yet."""
+
+    reason = "TimedOut"

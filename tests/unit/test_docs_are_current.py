@@ -47,18 +47,3 @@ def test_the_error_tree_is_drawn_whole() -> None:
 
 def _below(error: type[StarlingError]) -> set[type[StarlingError]]:
     return {error}.union(*(_below(child) for child in error.__subclasses__()))
-
-
-def test_packages_have_a_tour_and_a_surface() -> None:
-    """Every package says what it is for and names what is public; all that it names is there."""
-    packages = [module for module in pkgutil.walk_packages(starling.__path__, "starling.") if module.ispkg]
-    for package in packages:
-        module = __import__(package.name, fromlist=["__all__"])
-        assert len((module.__doc__ or "").splitlines()) >= 8, f"{package.name} has no tour"
-        assert all(hasattr(module, name) for name in module.__all__)
-        assert sorted(module.__all__, key=_as_ruff_sorts) == list(module.__all__)
-
-
-def _as_ruff_sorts(name: str) -> tuple[int, str]:
-    """Constants, then classes, then functions."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)

@@ -19,6 +19,7 @@ decoding, defaults left out when encoding. A field without a description can't b
 """
 
 from starling.api.crds import KINDS, crds
+from starling.api.declaration import Declaration
 from starling.api.installation import CONTROLLER, PLATFORM_NAMESPACE, installation
 from starling.api.meta import Condition, ObjectMeta, OwnerReference, Resource, Status
 from starling.api.reference import reference
@@ -30,6 +31,7 @@ __all__ = [
     "KINDS",
     "PLATFORM_NAMESPACE",
     "Condition",
+    "Declaration",
     "ObjectMeta",
     "OwnerReference",
     "Resource",

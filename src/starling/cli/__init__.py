@@ -6,7 +6,7 @@
     console      what goes to stdout (data) and to stderr (everything else)
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the answer is no (a difference, a
-failed rollout), 2 a wrong call, 3 an error, 4 out of time, 130 interrupted.
+failed rollout), 2 a wrong call or input, 3 an error, 4 out of time, 130 interrupted, 141 nobody reads the output.
 """
 
 from starling.cli.main import app, main

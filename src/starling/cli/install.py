@@ -1,24 +1,23 @@
 """`starling install`: what a hub must hold, applied or printed."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from starling.api import installation
+from starling.api import KINDS, Declaration, installation
 from starling.cli import console
 from starling.cli.options import Context, Kubeconfig
-from starling.errors import StarlingError
-from starling.kube import Changed, Client, Metadata, NotFound, Ref, default_access, watch
+from starling.errors import OutOfTime
+from starling.kube import Client, Metadata, NotFound, NotServed, Ref, default_access
 from starling.objects import GroupVersionKind, dump_all
 
 __all__ = ["install"]
 
-_CRD = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-ESTABLISHED_WITHIN = 60.0
+SERVED_WITHIN = 60.0
+ASK_EVERY = 0.1
 
 
 def install(
@@ -43,8 +42,7 @@ async def _install(client: Client) -> None:
         for manifest in installation():
             ref, outcome = await _apply(client, manifest)
             console.data(f"{ref} {outcome}")
-        names = [manifest["metadata"]["name"] for manifest in installation() if manifest["kind"] == _CRD.kind]
-        await _established(client, names)
+        await asyncio.gather(*(_served(client, resource.declaration) for resource in KINDS))
 
 
 async def _apply(client: Client, manifest: Mapping[str, Any]) -> tuple[Ref, str]:
@@ -62,43 +60,26 @@ async def _apply(client: Client, manifest: Mapping[str, Any]) -> tuple[Ref, str]
     return ref, "unchanged" if after == before else "changed"
 
 
-async def _established(client: Client, names: Iterable[str]) -> None:
-    """Return once the API server serves all these kinds."""
-    waiting = set(names)
-    resource = await client.discovery.resource(_CRD)
+async def _served(client: Client, declared: Declaration) -> None:
+    """Return once the API server serves the kind, which it does a moment after it accepted the CRD."""
+    kind = GroupVersionKind(declared.group, declared.version, declared.kind)
     try:
-        async with asyncio.timeout(ESTABLISHED_WITHIN), aclosing(watch(client, resource, _Definition)) as events:
-            async for event in events:
-                if isinstance(event, Changed) and event.object.established:
-                    waiting.discard(event.object.metadata.name)
-                if not waiting:
-                    return
+        async with asyncio.timeout(SERVED_WITHIN):
+            while not await _knows(client, kind):
+                await client.transport.clock.sleep(ASK_EVERY)
     except TimeoutError as error:
-        raise StarlingError(
-            f"not served after {ESTABLISHED_WITHIN:.0f} s: {', '.join(sorted(waiting))}",
-            hint="kubectl describe crd says why",
+        raise OutOfTime(
+            f"the API server doesn't serve {kind} after {SERVED_WITHIN:.0f} s",
+            hint=f"kubectl describe crd {declared.crd_name} says why",
         ) from error
+
+
+async def _knows(client: Client, kind: GroupVersionKind) -> bool:
+    try:
+        return bool(await client.discovery.resource(kind))
+    except NotServed:
+        return False
 
 
 class _Object(msgspec.Struct):
     metadata: Metadata
-
-
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-
-
-class _DefinitionStatus(msgspec.Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Definition(msgspec.Struct):
-    metadata: Metadata
-    status: _DefinitionStatus = _DefinitionStatus()
-
-    @property
-    def established(self) -> bool:
-        return any(
-            condition.type == "Established" and condition.status == "True" for condition in self.status.conditions
-        )

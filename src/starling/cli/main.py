@@ -9,7 +9,7 @@ import typer
 from starling import __version__
 from starling.aio import slim_tls_buffers
 from starling.cli import console, install, local
-from starling.errors import StarlingError
+from starling.errors import InputError, OutOfTime, StarlingError
 
 app = typer.Typer(
     name="starling",
@@ -46,7 +46,7 @@ def main() -> None:
         app()
     except StarlingError as error:
         console.error(error)
-        sys.exit(3)
+        sys.exit(_exit_code(error))
     except KeyboardInterrupt:
         console.note("interrupted")
         sys.exit(130)
@@ -54,3 +54,17 @@ def main() -> None:
         # The reader of our output (head, less) has gone: not an error, and nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        console.error(StarlingError(f"{where}{error.strerror or error}"))
+        sys.exit(3)
+
+
+def _exit_code(error: StarlingError) -> int:
+    match error:
+        case InputError():
+            return 2
+        case OutOfTime():
+            return 4
+        case _:
+            return 3

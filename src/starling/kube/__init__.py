@@ -1,4 +1,4 @@
-"""Talking to API servers: the only code in Starling that does.
+"""Talking to API servers: the only code in Starling that does so over HTTP.
 
     config       where a cluster is and who we are: sources of Access
     transport    connections, retries, errors as types
@@ -17,7 +17,7 @@ A Client is made from a source of access, finds a Resource by discovery, and add
 Bodies are bytes until `Body.decode(T)` takes just the fields that T names.
 """
 
-from starling.kube.client import FIELD_MANAGER, Client, DeleteOptions
+from starling.kube.client import EVERYTHING, FIELD_MANAGER, Client, DeleteOptions
 from starling.kube.config import Access, AccessSource, default_access, in_cluster, kubeconfig, kubeconfig_data
 from starling.kube.discovery import Discovery
 from starling.kube.errors import (
@@ -25,6 +25,7 @@ from starling.kube.errors import (
     ApiError,
     BadRequest,
     Cause,
+    Closed,
     ConfigError,
     Conflict,
     Forbidden,
@@ -38,6 +39,7 @@ from starling.kube.errors import (
     TooManyRequests,
     Unauthorized,
     Unreachable,
+    Unreadable,
     Untrusted,
 )
 from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
@@ -45,6 +47,7 @@ from starling.kube.transport import Patience
 from starling.kube.watch import Changed, Deleted, Event, Interrupted, Resumed, Synced, WatchOptions, watch
 
 __all__ = [
+    "EVERYTHING",
     "FIELD_MANAGER",
     "Access",
     "AccessSource",
@@ -55,6 +58,7 @@ __all__ = [
     "Cause",
     "Changed",
     "Client",
+    "Closed",
     "ConfigError",
     "Conflict",
     "DeleteOptions",
@@ -83,6 +87,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Unreadable",
     "Untrusted",
     "WatchOptions",
     "default_access",

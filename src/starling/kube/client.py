@@ -1,8 +1,8 @@
 """The verbs of the Kubernetes API, thin and typed. Bodies stay bytes until someone needs a value."""
 
 import copy
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -14,20 +14,21 @@ from starling.aio import SYSTEM_CLOCK, Clock
 from starling.kube.config import AccessSource
 from starling.kube.discovery import Discovery
 from starling.kube.errors import Gone, NotServed
-from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection
+from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection, decode
 from starling.kube.transport import Headers, Patience, Request, Transport
 
-__all__ = ["FIELD_MANAGER", "Client", "DeleteOptions"]
+__all__ = ["EVERYTHING", "FIELD_MANAGER", "PAGE_SIZE", "Client", "DeleteOptions"]
 
 T = TypeVar("T")
 
 FIELD_MANAGER = "starling"
 PAGE_SIZE = 500
-_EVERYTHING = Selection()
+EVERYTHING = Selection()
 _PATIENCE = Patience()
+_JSON = "application/json"
 
 
-class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to delete: what becomes of dependents, and which state of which object is meant."""
 
     propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
@@ -36,7 +37,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     grace_seconds: int | None = None
     dry_run: bool = False
 
-    def body(self) -> bytes:
+    def document(self) -> dict[str, Any]:
         """As the API has it."""
         preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
         options: dict[str, Any] = {
@@ -49,7 +50,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
             options["gracePeriodSeconds"] = self.grace_seconds
         if self.dry_run:
             options["dryRun"] = ["All"]
-        return msgspec.json.encode(options)
+        return options
 
 
 class Client:
@@ -58,7 +59,8 @@ class Client:
     def __init__(self, source: AccessSource, *, patience: Patience = _PATIENCE, clock: Clock = SYSTEM_CLOCK) -> None:
         self.transport = Transport(source, patience, clock)
         self.discovery = Discovery(self.transport)
-        self._headers: Headers = ()
+        self._identity: Headers = ()
+        self._attempts: int | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,54 +71,53 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """End every connection, those of derived clients included."""
+        """End every connection, those of derived clients and of watches included."""
         await self.transport.close()
 
-    def impersonating(self, identity: Identity) -> "Client":
+    def impersonating(self, identity: Identity) -> Self:
         """A client on the same connections that acts as someone else. Discovery stays our own."""
         derived = copy.copy(self)
         groups = (("Impersonate-Group", group) for group in identity.groups)
-        derived._headers = (("Impersonate-User", identity.user), *groups)  # noqa: SLF001 - it is one of us
+        derived._identity = (("Impersonate-User", identity.user), *groups)  # noqa: SLF001 - one of us
+        return derived
+
+    def once(self) -> Self:
+        """A client on the same connections that tries each request once; for those who have a way of trying again."""
+        derived = copy.copy(self)
+        derived._attempts = 1  # noqa: SLF001 - one of us
         return derived
 
     async def get(self, ref: Ref) -> Body:
         """One object, or a subresource of it."""
-        return await self._send("GET", ref.path, f"get {ref}", idempotent=True)
+        return await self._send(self._request("GET", ref.path, f"get {ref}", idempotent=True))
 
     async def list(
-        self, resource: Resource, into: type[T], selection: Selection = _EVERYTHING, *, page_size: int = PAGE_SIZE
+        self, resource: Resource, into: type[T], selection: Selection = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> Listing[T]:
         """All objects selected, fetched in pages, each decoded to the fields that `into` names."""
-        for last_try in (False, True):
-            items: list[T] = []
-            try:
-                async for page in self.pages(resource, into, selection, page_size=page_size):
-                    items.extend(page.items)
-            except Gone:  # the continue token outlived the server's memory: only a fresh start is consistent
-                if last_try:
-                    raise
-            else:
-                return Listing(items, page.resource_version)
-        raise AssertionError("unreachable: the last try returns or raises")
+        try:
+            return await self._list(resource, into, selection, page_size)
+        except Gone:  # the continue token outlived the server's memory: only a fresh start is consistent
+            return await self._list(resource, into, selection, page_size)
+
+    async def _list(self, resource: Resource, into: type[T], selection: Selection, page_size: int) -> Listing[T]:
+        items: list[T] = []
+        version = ""
+        async for page in self.pages(resource, into, selection, page_size=page_size):
+            items.extend(page.items)
+            version = page.resource_version
+        return Listing(items, version)
 
     async def pages(
-        self,
-        resource: Resource,
-        into: type[T],
-        selection: Selection = _EVERYTHING,
-        *,
-        page_size: int = PAGE_SIZE,
-        attempts: int | None = None,
+        self, resource: Resource, into: type[T], selection: Selection = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> AsyncIterator[Listing[T]]:
         """The same page by page; raises Gone where the server has forgotten the listing that was begun."""
         decoder = msgspec.json.Decoder(_ListOf[into])  # type: ignore[valid-type] # a type at run time
         query = {"limit": str(page_size), **selection.query()}
-        action = f"list {resource}" + (f" in {selection.namespace}" if selection.namespace else "")
+        path, action = resource.path(selection.namespace), f"list {_within(resource, selection.namespace)}"
         while True:
-            body = await self._send(
-                "GET", resource.path(selection.namespace), action, query=query, idempotent=True, attempts=attempts
-            )
-            page = decoder.decode(body.raw)
+            body = await self._send(self._request("GET", path, action, query=query, idempotent=True))
+            page = decode(decoder, body.raw, action)
             more = page.metadata.continue_
             yield Listing(page.items or [], page.metadata.resource_version, more)
             if not more:
@@ -127,55 +128,50 @@ class Client:
         self, resource: Resource, body: Any, *, namespace: str = "", manager: str = FIELD_MANAGER, dry_run: bool = False
     ) -> Body:
         """Create an object; with `metadata.generateName` the server chooses its name. Never repeated blindly."""
+        action = f"create {_within(resource, namespace)}"
+        if isinstance(body, Mapping):
+            metadata = body.get("metadata") or {}
+            action = f"create {resource} {namespace}/{metadata.get('name') or metadata.get('generateName', '')}"
+        query = _write_query(manager, dry_run=dry_run)
         return await self._send(
-            "POST",
-            resource.path(namespace),
-            f"create {resource}" + (f" in {namespace}" if namespace else ""),
-            query=_write_query(manager, dry_run=dry_run),
-            body=_encode(body),
-            idempotent=dry_run,
+            self._request("POST", resource.path(namespace), action, query=query, body=body, idempotent=dry_run)
         )
 
     async def apply(
         self, ref: Ref, body: Any, *, manager: str = FIELD_MANAGER, force: bool = True, dry_run: bool = False
     ) -> Body:
         """Server-side apply: create the object or set the fields that `body` names."""
-        return await self._send(
-            "PATCH",
-            ref.path,
-            f"apply {ref}",
-            query=_write_query(manager, dry_run=dry_run, force=force),
-            # JSON is YAML, and the content type decides what kind of patch it is.
-            body=_encode(body),
-            content_type="application/apply-patch+yaml",
-            idempotent=True,
-        )
+        query = {**_write_query(manager, dry_run=dry_run), "force": "true" if force else "false"}
+        content_type = "application/apply-patch+yaml"  # which JSON is, too
+        return await self._patch("apply", ref, body, content_type, query, idempotent=True)
 
     async def json_patch(
         self, ref: Ref, operations: Sequence[Mapping[str, Any]], *, manager: str = FIELD_MANAGER, dry_run: bool = False
     ) -> Body:
         """Apply RFC 6902 operations."""
-        return await self._patch(ref, operations, "application/json-patch+json", manager, dry_run=dry_run)
+        query = _write_query(manager, dry_run=dry_run)
+        return await self._patch("patch", ref, operations, "application/json-patch+json", query, idempotent=dry_run)
 
     async def merge_patch(self, ref: Ref, patch: Any, *, manager: str = FIELD_MANAGER, dry_run: bool = False) -> Body:
         """Apply an RFC 7386 merge patch; with `metadata.resourceVersion` in it, only onto that state."""
-        return await self._patch(ref, patch, "application/merge-patch+json", manager, dry_run=dry_run)
+        query = _write_query(manager, dry_run=dry_run)
+        return await self._patch("patch", ref, patch, "application/merge-patch+json", query, idempotent=dry_run)
 
-    async def _patch(self, ref: Ref, patch: Any, content_type: str, manager: str, *, dry_run: bool) -> Body:
-        return await self._send(
-            "PATCH",
-            ref.path,
-            f"patch {ref}",
-            query=_write_query(manager, dry_run=dry_run),
-            body=_encode(patch),
-            content_type=content_type,
-            idempotent=dry_run,
+    async def _patch(
+        self, verb: str, ref: Ref, body: Any, content_type: str, query: Mapping[str, str], *, idempotent: bool
+    ) -> Body:
+        request = self._request(
+            "PATCH", ref.path, f"{verb} {ref}", query=query, body=body, content_type=content_type, idempotent=idempotent
         )
+        return await self._send(request)
 
     async def delete(self, ref: Ref, options: DeleteOptions | None = None) -> Body:
         """Delete an object; NotFound if there is none, Conflict if it isn't the one that the options mean."""
         options = options or DeleteOptions()
-        return await self._send("DELETE", ref.path, f"delete {ref}", body=options.body(), idempotent=options.dry_run)
+        request = self._request(
+            "DELETE", ref.path, f"delete {ref}", body=options.document(), idempotent=options.dry_run
+        )
+        return await self._send(request)
 
     async def raw(
         self,
@@ -184,28 +180,34 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
     ) -> Body:
         """Any path of the API server; only GET is repeated."""
-        return await self._send(
-            method,
-            path,
-            f"{method} {path}",
-            query=query,
-            body=None if body is None else _encode(body),
-            content_type=content_type,
+        request = self._request(
+            method, path, f"{method} {path}", query=query, body=body, content_type=content_type,
             idempotent=method == "GET",
-        )
+        )  # fmt: skip
+        return await self.transport.send(request, attempts=self._attempts)
 
-    def stream(
+    @asynccontextmanager
+    async def stream(
         self, path: str, action: str, query: Mapping[str, str], *, silence: float
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A long answer read as it comes, tried once; the server may be silent for so many seconds."""
-        return self.transport.open(self._request("GET", path, action, query=query), silence=silence)
+        request = self._request("GET", path, action, query=query)
+        with self._forgetting():
+            async with self.transport.open(request, silence=silence) as response:
+                yield response
 
-    async def _send(self, method: str, path: str, action: str, *, attempts: int | None = None, **parts: Any) -> Body:
+    async def _send(self, request: Request) -> Body:
+        with self._forgetting():
+            return await self.transport.send(request, attempts=self._attempts)
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """Ask discovery anew after a resource turned out not to be served."""
         try:
-            return await self.transport.send(self._request(method, path, action, **parts), attempts=attempts)
+            yield
         except NotServed:
             self.discovery.forget()
             raise
@@ -217,18 +219,17 @@ class Client:
         action: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
+        body: Any = None,
+        content_type: str = _JSON,
         idempotent: bool = False,
     ) -> Request:
-        headers = self._headers if body is None else (*self._headers, ("Content-Type", content_type))
         return Request(
             method=method,
             path=path,
             action=action,
             query=urlencode(query, quote_via=quote) if query else "",
-            headers=headers,
-            body=body,
+            headers=self._identity if body is None else (*self._identity, ("Content-Type", content_type)),
+            body=body if body is None or isinstance(body, bytes) else msgspec.json.encode(body),
             idempotent=idempotent,
         )
 
@@ -243,14 +244,9 @@ class _ListOf(msgspec.Struct, Generic[T]):
     items: list[T] | None = None
 
 
-def _write_query(manager: str, *, dry_run: bool, force: bool | None = None) -> dict[str, str]:
-    query = {"fieldManager": manager}
-    if force is not None:
-        query["force"] = "true" if force else "false"
-    if dry_run:
-        query["dryRun"] = "All"
-    return query
+def _within(resource: Resource, namespace: str) -> str:
+    return f"{resource} in {namespace}" if namespace else str(resource)
 
 
-def _encode(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else msgspec.json.encode(body)
+def _write_query(manager: str, *, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": manager, "dryRun": "All"} if dry_run else {"fieldManager": manager}

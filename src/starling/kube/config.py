@@ -4,19 +4,27 @@ A *source of access* is an asynchronous function that gives an Access. It is ask
 accepts what it gave (a rotated token, an expired exec credential) and, for in-cluster accounts, every minute.
 """
 
+import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from yarl import URL
 
 from starling.kube.errors import ConfigError
 
 __all__ = ["Access", "AccessSource", "default_access", "in_cluster", "kubeconfig", "kubeconfig_data"]
 
 IN_CLUSTER_TOKEN_LIFE = 60.0
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+REACHING_OUT = frozenset(
+    {"certificate-authority", "client-certificate", "client-key", "tokenFile", "exec", "auth-provider"}
+)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -62,9 +70,13 @@ def kubeconfig(path: Path | None = None, context: str | None = None) -> AccessSo
 
 
 def kubeconfig_data(data: Mapping[str, Any], context: str | None = None, origin: str = "kubeconfig") -> AccessSource:
-    """Access from a kubeconfig that was already read, such as one in a Secret; `origin` names it in errors."""
+    """Access from a kubeconfig that someone else wrote, such as one in a Secret; `origin` names it in errors.
+
+    It may hold data only: what would have us run a program or read a file of ours is refused.
+    """
 
     async def load() -> Access:
+        _refuse_reaching_out(data, origin)
         from kubernetes.aio.config import kube_config  # noqa: PLC0415 - as above
 
         return await _load(kube_config, dict(data), context, origin=origin, base="")
@@ -118,10 +130,11 @@ async def _load(kube_config: Any, data: Any, context: str | None, *, origin: str
             loader = kube_config.KubeConfigLoader(
                 data, active_context=context, config_base_path=base, temp_file_path=folder
             )
-            await loader.load_and_set(settings)
+            with _complaints() as complaints:
+                await loader.load_and_set(settings)
             # No await between the loader writing keys to files and this reading them, so that clearing its table
             # (it would go on naming files that are gone) takes nothing from another load.
-            _refuse_silent_plugin(loader, settings)
+            _refuse_silent_plugin(loader, settings, complaints)
             current = loader.current_context.get("context") or {}
             return _access(settings, current.get("namespace") or "default", origin)
         except (ConfigException, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
@@ -131,17 +144,45 @@ async def _load(kube_config: Any, data: Any, context: str | None, *, origin: str
             kube_config._cleanup_temp_files()  # noqa: SLF001 - its only way to forget keys before exit
 
 
-def _refuse_silent_plugin(loader: Any, settings: Any) -> None:
+def _refuse_reaching_out(data: Mapping[str, Any], origin: str) -> None:
+    entries = [entry.get(kind) for kind in ("cluster", "user") for entry in data.get(f"{kind}s") or ()]
+    for entry in entries:
+        if reaching := REACHING_OUT & set(entry or ()):
+            hint = "put certificates and tokens into the kubeconfig itself: kubectl config view --raw --flatten"
+            raise ConfigError(origin, f"{', '.join(sorted(reaching))} isn't allowed here", hint=hint)
+
+
+def _refuse_silent_plugin(loader: Any, settings: Any, complaints: Sequence[str]) -> None:
     """The loader logs an exec plugin's failure and goes on as nobody; we don't."""
     user = loader._user  # noqa: SLF001 - not told otherwise
     if user is not None and "exec" in user and not settings.api_key and not settings.cert_file:
-        raise ValueError(f"the exec plugin {user['exec']['command']!r} gave no credentials")
+        why = "; ".join(complaints) or "it said nothing"
+        raise ValueError(f"the exec plugin {user['exec']['command']!r} gave no credentials: {why}")
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What the loader logs meanwhile, instead of it being printed."""
+    logger, heard = logging.getLogger("kubernetes.aio.config.kube_config"), list[str]()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    listener = Listener(logging.ERROR)
+    logger.addHandler(listener)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(listener)
 
 
 def _access(settings: Any, namespace: str, origin: str, lives_for: float | None = None) -> Access:
     server = str(settings.host)
     if not server.startswith(("https://", "http://")):
         raise ConfigError(origin, f"server {server!r} isn't a URL")
+    if server.startswith("http://") and settings.api_key and URL(server).host not in LOOPBACK:
+        raise ConfigError(origin, f"credentials would go to {server} in clear text", hint="use an https:// server")
     if not settings.verify_ssl:
         raise ConfigError(
             origin,

@@ -6,7 +6,7 @@ there without its resources; it doesn't spoil the others.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -40,41 +40,37 @@ class Discovery:
         self._roots = {"/api": _Snapshot(), "/apis": _Snapshot()}
         self._by_kind: dict[GroupVersionKind, Resource] = {}
         self._preferred: dict[tuple[str, str], Resource] = {}
-        self.refreshes = 0
+        self._asked = 0
+        self._answered = 0
         self._refreshing = asyncio.Lock()
 
     async def resource(self, kind: GroupVersionKind) -> Resource:
         """The resource that serves this kind; NotServed if there is none even after a fresh look."""
-        if (found := self._by_kind.get(kind)) is None:
-            await self._refresh(self.refreshes)
-            found = self._by_kind.get(kind)
-        if found is None:
+        if (found := await self._find(lambda: self._by_kind.get(kind))) is None:
             raise self._not_served(f"{kind.kind} in {kind.api_version}", kind.group)
         return found
 
     async def preferred(self, group: str, kind: str) -> Resource:
         """The resource for a kind in the version that the server prefers."""
-        if (found := self._preferred.get((group, kind))) is None:
-            await self._refresh(self.refreshes)
-            found = self._preferred.get((group, kind))
-        if found is None:
+        if (found := await self._find(lambda: self._preferred.get((group, kind)))) is None:
             raise self._not_served(f"{kind}.{group}" if group else kind, group)
         return found
 
     async def resources(self) -> Sequence[Resource]:
         """Everything served now."""
-        await self._refresh(self.refreshes)
+        async with self._refreshing:
+            await self._refresh()
         return tuple(self._by_kind.values())
 
     async def stale_groups(self) -> Sequence[str]:
         """The group/versions whose API service doesn't answer, so that their kinds are unknown or out of date."""
-        await self._refresh(self.refreshes)
+        async with self._refreshing:
+            await self._refresh()
         return self._stale()
 
     def forget(self) -> None:
-        """Start from nothing at the next question; for when a resource turned out not to be there."""
-        self._roots = dict.fromkeys(self._roots, _Snapshot())
-        self._index()
+        """Ask again at the next question; for when a resource turned out not to be there."""
+        self._by_kind, self._preferred = {}, {}
 
     def _stale(self) -> tuple[str, ...]:
         return tuple(group for root in self._roots.values() for group in root.stale_groups)
@@ -85,15 +81,22 @@ class Discovery:
             return NotServed("", f"the API service behind {down[0]} doesn't answer, so {what} is unknown for now")
         return NotServed("", f"the cluster doesn't serve {what}", hint="is its CustomResourceDefinition installed?")
 
-    async def _refresh(self, seen: int) -> None:
-        """Ask again; those who missed while an answer was on its way share the next one."""
+    async def _find(self, look: Callable[[], Resource | None]) -> Resource | None:
+        """What is known, or else what the server says to a question asked from now on; many share one question."""
+        if (found := look()) is not None:
+            return found
+        wanted = self._asked + 1
         async with self._refreshing:
-            if seen != self.refreshes:
-                return
-            answers = await asyncio.gather(*(self._ask(root, known) for root, known in self._roots.items()))
-            self._roots = dict(zip(self._roots, answers, strict=True))
-            self.refreshes += 1
-            self._index()
+            if self._answered < wanted and look() is None:
+                await self._refresh()
+        return look()
+
+    async def _refresh(self) -> None:
+        self._asked += 1
+        answers = await asyncio.gather(*(self._ask(root, known) for root, known in self._roots.items()))
+        self._roots = dict(zip(self._roots, answers, strict=True))
+        self._answered = self._asked
+        self._index()
 
     async def _ask(self, root: str, known: _Snapshot) -> _Snapshot:
         condition = (("If-None-Match", known.etag),) if known.etag else ()

@@ -2,9 +2,11 @@
 
     KubeError                     what was being done, to what
     ├── ConfigError               no usable kubeconfig or in-cluster account
+    ├── Closed                    our own client was closed
+    ├── Unreadable                an answer that isn't what was asked for: a proxy's page, an object of another shape
     ├── Unreachable               no answer: refused, reset, timed out
     │   └── Untrusted             … its certificate isn't one we trust; never retried
-    └── ApiError                  an answer that says no: code, status reason, causes
+    └── ApiError                  an answer that says no, or sends us elsewhere: code, status reason, causes
         ├── BadRequest            400
         ├── Unauthorized          401
         ├── Forbidden             403
@@ -32,6 +34,7 @@ __all__ = [
     "ApiError",
     "BadRequest",
     "Cause",
+    "Closed",
     "ConfigError",
     "Conflict",
     "Forbidden",
@@ -45,6 +48,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Unreadable",
     "Untrusted",
     "api_error",
 ]
@@ -88,6 +92,18 @@ class ConfigError(KubeError):
     """There is no usable kubeconfig, context or in-cluster account."""
 
     reason = "InvalidKubeconfig"
+
+
+class Closed(KubeError):
+    """The client was closed; nothing was sent."""
+
+    reason = "Closed"
+
+
+class Unreadable(KubeError):
+    """The answer isn't what was asked for: not JSON, or without the fields it must have."""
+
+    reason = "Unreadable"
 
 
 class Unreachable(KubeError):
@@ -202,12 +218,12 @@ _BY_CODE: Mapping[int, type[ApiError]] = {
 
 
 def api_error(action: str, code: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The typed error for an answer of 400 and up; the body need not be a Status."""
+    """The typed error for an answer that isn't a success; the body need not be a Status."""
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
         status = _Status(message=body[:MESSAGE_LIMIT].decode(errors="replace").strip())
-    code = code if code >= 400 else status.code
+    code = code or status.code
     kind = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
     if kind is Conflict and status.reason == "AlreadyExists":
         kind = AlreadyExists

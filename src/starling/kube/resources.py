@@ -6,9 +6,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from starling.errors import InputError
+from starling.kube.errors import Unreadable
 from starling.objects import GroupVersionKind
 
-__all__ = ["Body", "HasMetadata", "Identity", "Listing", "Metadata", "Named", "Ref", "Resource", "Selection"]
+__all__ = ["Body", "HasMetadata", "Identity", "Listing", "Metadata", "Named", "Ref", "Resource", "Selection", "decode"]
 
 T = TypeVar("T")
 
@@ -54,6 +56,12 @@ class Ref(msgspec.Struct, frozen=True):
     namespace: str = ""
     subresource: str = ""
 
+    def __post_init__(self) -> None:
+        # A path that ends in "/" is the collection's: a DELETE on it would take everything.
+        for what, value in (("name", self.name), ("namespace", self.namespace or "default")):
+            if value in ("", ".", "..") or "/" in value or "%" in value:
+                raise InputError(f"{value!r} can't be the {what} of a {self.resource}")
+
     @property
     def status(self) -> "Ref":
         """The object's status subresource."""
@@ -89,6 +97,11 @@ class Identity(msgspec.Struct, frozen=True):
 
     user: str
     groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # An empty header is none: the request would be made with our own rights.
+        if not self.user or not all(self.groups):
+            raise InputError(f"can't act as user {self.user!r} with groups {list(self.groups)!r}: a name is empty")
 
     @classmethod
     def service_account(cls, namespace: str, name: str) -> "Identity":
@@ -130,17 +143,26 @@ class Body(msgspec.Struct, frozen=True):
     """An answer: bytes until someone needs a value."""
 
     raw: bytes
+    action: str
     warnings: tuple[str, ...] = ()
     etag: str = ""
     not_modified: bool = False
 
     def decode(self, into: type[T]) -> T:
-        """The fields that `into` names; the rest is skipped unread."""
-        return msgspec.json.decode(self.raw, type=into)
+        """The fields that `into` names; the rest is skipped unread. Unreadable where they aren't there."""
+        return decode(msgspec.json.Decoder(into), self.raw, self.action)
 
     def json(self) -> Any:
         """Everything, as plain values."""
-        return msgspec.json.decode(self.raw)
+        return self.decode(object)
+
+
+def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, action: str) -> T:
+    """What a decoder makes of an answer; Unreadable, with the action, where it can't."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(action, f"the answer isn't what was asked for: {error}") from error
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):

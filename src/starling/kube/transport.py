@@ -11,7 +11,6 @@ What is repeated, and when:
 """
 
 import asyncio
-import itertools
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +23,17 @@ from yarl import URL
 from starling import __version__
 from starling.aio import Backoff, Clock
 from starling.kube.config import Access, AccessSource
-from starling.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, Untrusted, api_error
+from starling.kube.errors import (
+    ApiError,
+    Closed,
+    ConfigError,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+    api_error,
+)
 from starling.kube.resources import Body
 
 __all__ = ["Headers", "Patience", "Request", "Transport"]
@@ -32,6 +41,7 @@ __all__ = ["Headers", "Patience", "Request", "Transport"]
 Headers = tuple[tuple[str, str], ...]
 
 CONNECT_WITHIN = 10.0
+LOADED_WITHIN = 60.0
 _TRANSIENT = frozenset({502, 503, 504})
 
 
@@ -71,12 +81,14 @@ class Transport:
         self._loaded_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def close(self) -> None:
-        """End every connection, watches included."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """End every connection, watches included; whatever is sent afterwards is refused."""
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # aborted TLS connections give up their sockets in the loop's next turn
 
     async def access(self, stale: Access | None = None) -> Access:
         """The current access; loaded anew when it is `stale` (the server refused it) or has lived its time."""
@@ -86,9 +98,18 @@ class Transport:
         async with self._renewing:
             current = self._access
             if current is None or current is stale or self._outlived(current):
-                current = self._access = await self._source()
-                self._loaded_at = self.clock.monotonic()
+                current = self._access = await self._load()
             return current
+
+    async def _load(self) -> Access:
+        """Access from its source, which may run a plugin that hangs: those who wait for it mustn't."""
+        try:
+            async with asyncio.timeout(LOADED_WITHIN):
+                access = await self._source()
+        except TimeoutError as error:
+            raise ConfigError("load access", f"no credentials after {LOADED_WITHIN:.0f} s") from error
+        self._loaded_at = self.clock.monotonic()
+        return access
 
     def _outlived(self, access: Access) -> bool:
         return access.lives_for is not None and self.clock.monotonic() - self._loaded_at > access.lives_for
@@ -96,17 +117,17 @@ class Transport:
     async def send(self, request: Request, *, attempts: int | None = None) -> Body:
         """The answer's body, or a KubeError; repeats what is safe to repeat, never sooner than the server asks."""
         backoff = Backoff(limit=self._patience.longest_wait)
-        last = attempts or self._patience.attempts
-        for attempt in itertools.count(1):
+        left = attempts or self._patience.attempts
+        while True:
+            left -= 1
             try:
                 async with self.open(request) as response:
                     return await _body(response, request.action)
             except (Unreachable, ApiError) as error:
                 wait = max(backoff.next(), error.retry_after or 0.0)
-                if attempt == last or wait > self._patience.longest_wait or not _worth_repeating(error, request):
+                if not left or wait > self._patience.longest_wait or not _worth_repeating(error, request):
                     raise
             await self.clock.sleep(wait)
-        raise AssertionError("unreachable: the last attempt returns or raises")
 
     @asynccontextmanager
     async def open(self, request: Request, *, silence: float | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -129,6 +150,8 @@ class Transport:
         headers = CIMultiDict(request.headers)
         if access.authorization:
             headers["Authorization"] = access.authorization
+        if self._closed:
+            raise Closed(request.action, "the client was closed")
         url = URL(f"{access.server}{request.path}{'?' if request.query else ''}{request.query}", encoded=True)
         try:
             response = await self._opened_session().request(
@@ -142,12 +165,15 @@ class Transport:
                 timeout=limits,
                 allow_redirects=False,
             )
-            if response.status < 400:
+            if response.status < 300 or response.status == 304:
                 return response
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _unreachable(request.action, access.server, error) from error
+        if response.status < 400:
+            target = response.headers.get("Location", "nowhere")
+            raise ApiError(request.action, f"was sent elsewhere, to {target}, and didn't go", code=response.status)
         raise api_error(request.action, response.status, body, response.headers.get("Retry-After"))
 
     def _opened_session(self) -> aiohttp.ClientSession:
@@ -219,7 +245,7 @@ async def _body(response: aiohttp.ClientResponse, action: str) -> Body:
         raise Unreachable(action, _describe(error)) from error
     headers = response.headers
     warnings = tuple(_warning(text) for text in headers.getall("Warning", ()))
-    return Body(raw, warnings, headers.get("ETag", ""), response.status == 304)
+    return Body(raw, action, warnings, headers.get("ETag", ""), response.status == 304)
 
 
 def _warning(header: str) -> str:

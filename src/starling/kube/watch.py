@@ -17,16 +17,18 @@ resume (410) begins with a new listing. Bookmarks keep the place to resume from 
 import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
 
 from starling.aio import Backoff
-from starling.kube.client import Client
+from starling.kube.client import EVERYTHING, PAGE_SIZE, Client
 from starling.kube.errors import (
     ApiError,
     BadRequest,
+    Closed,
+    ConfigError,
     Forbidden,
     Gone,
     KubeError,
@@ -36,14 +38,15 @@ from starling.kube.errors import (
     Untrusted,
     api_error,
 )
-from starling.kube.resources import Listing, Named, Resource, Selection
+from starling.kube.resources import Named, Resource, Selection, decode
 
 __all__ = ["Changed", "Deleted", "Event", "Interrupted", "Resumed", "Synced", "WatchOptions", "watch"]
 
 T = TypeVar("T", bound=Named)
 
 SHORT_STREAM = 1.0
-_EVERYTHING = Selection()
+HOPELESS = (Forbidden, Unauthorized, NotServed, BadRequest, Untrusted, ConfigError)
+"""What trying again doesn't mend, as a rule."""
 
 
 class Changed(msgspec.Struct, Generic[T], frozen=True):
@@ -81,26 +84,27 @@ Event = Changed[T] | Deleted[T] | Synced | Interrupted | Resumed
 
 
 class WatchOptions(msgspec.Struct, frozen=True):
-    """In seconds: how long one stream lasts and may be silent, and the waits between tries. And objects per page."""
+    """In seconds: a stream's life and silence, the waits between tries, a server's start-up. And objects per page."""
 
     stream_life: float = 300.0
     silence: float = 150.0
     first_wait: float = 0.1
     longest_wait: float = 30.0
-    page_size: int = 500
+    start_up: float = 5.0
+    page_size: int = PAGE_SIZE
 
 
 async def watch(
     client: Client,
     resource: Resource,
     into: type[T],
-    selection: Selection = _EVERYTHING,
+    selection: Selection = EVERYTHING,
     options: WatchOptions | None = None,
 ) -> AsyncGenerator[Event[T], None]:
-    """Tell every object selected and every change to one, for ever.
+    """Tell every object selected and every change to one, until the client is closed.
 
-    Before the first listing it raises what trying again can't mend: Forbidden, Unauthorized, NotServed, BadRequest,
-    Untrusted. Once in sync these too are told as Interrupted: a restarting server gives some of them for a moment.
+    What trying again can't mend (Forbidden, NotServed and the like) is raised, unless we were in sync before or the
+    time for starting up isn't over: a server that starts refuses for a moment what it will allow.
     """
     state = _Watch(client, resource, into, selection, options or WatchOptions())
     while True:
@@ -112,19 +116,18 @@ async def watch(
             async with aclosing(state.stream()) as events:
                 async for event in events:
                     yield event
-        except Gone:
+        except Closed:
+            raise
+        except Gone as error:
             state.position = ""
-            await state.wait()
-        except (Forbidden, Unauthorized, NotServed, BadRequest, Untrusted) as error:
-            if not state.synced:
+            await state.wait(error)
+        except KubeError as error:
+            if isinstance(error, HOPELESS) and not state.may_recover():
                 raise
-            yield state.interrupt(error)
-            await state.wait()
-        except (Unreachable, ApiError) as error:
             if _too_large_version(error):
                 state.position = ""
             yield state.interrupt(error)
-            await state.wait()
+            await state.wait(error)
 
 
 class _Line(msgspec.Struct):
@@ -156,38 +159,51 @@ class _Watch(Generic[T]):
         self.synced = False
         self._interrupted = False
         self._clock = client.transport.clock
+        self._began = self._clock.monotonic()
         self._backoff = Backoff(options.first_wait, options.longest_wait)
         self._decoder = msgspec.json.Decoder(into)
-        self._told: dict[tuple[str, str], tuple[str, str]] = {}
+        # Two plain strings an object, "namespace/name" and "uid/resourceVersion": half the weight of tuples.
+        self._told: dict[str, str] = {}
 
     def interrupt(self, error: KubeError) -> Interrupted:
         """Tell that the connection is lost."""
         self._interrupted = True
         return Interrupted(error)
 
-    async def wait(self) -> None:
-        """Wait before the next try, longer each time until a stream has lasted."""
-        await self._clock.sleep(self._backoff.next())
+    def may_recover(self) -> bool:
+        """Whether a refusal may be that of a server which is only starting."""
+        return self.synced or self._clock.monotonic() - self._began < self.options.start_up
+
+    async def wait(self, error: KubeError | None = None) -> None:
+        """Wait before the next try: longer each time until a stream has lasted, and as long as the server asks."""
+        asked = (error.retry_after if error is not None else None) or 0.0
+        await self._clock.sleep(max(self._backoff.next(), asked))
+
+    def resume(self) -> list[Event[T]]:
+        """Tell that the connection is back, if it was lost."""
+        lost, self._interrupted = self._interrupted, False
+        return [Resumed()] if lost else []
 
     async def listing(self) -> AsyncGenerator[Event[T], None]:
         """What differs between all that exists now and what was told."""
         unseen = dict(self._told)
-        page: Listing[T] | None = None
-        async for page in self.client.pages(
-            self.resource, self.into, self.selection, page_size=self.options.page_size, attempts=1
+        version = ""
+        async for page in self.client.once().pages(
+            self.resource, self.into, self.selection, page_size=self.options.page_size
         ):
+            version = page.resource_version
+            for event in self.resume():
+                yield event
             for item in page.items:
-                meta = item.metadata
-                unseen.pop((meta.namespace, meta.name), None)
+                unseen.pop(_key(item), None)
                 for event in self._changed(item):
                     yield event
-        for (namespace, name), (uid, _) in unseen.items():
-            del self._told[namespace, name]
-            yield Deleted(namespace, name, uid)
-        assert page is not None, "a listing has at least one page"
-        self.position = page.resource_version
-        self.synced, self._interrupted = True, False
-        yield Synced(self.position)
+        for key, state in unseen.items():
+            del self._told[key]
+            yield _vanished(key, state)
+        self.position = version
+        self.synced = True
+        yield Synced(version)
 
     async def stream(self) -> AsyncGenerator[Event[T], None]:
         """Changes from `position` on, until the server ends the stream."""
@@ -202,51 +218,65 @@ class _Watch(Generic[T]):
         action = f"watch {self.resource}"
         path = self.resource.path(self.selection.namespace)
         opened = self._clock.monotonic()
-        async with self.client.stream(path, action, query, silence=self.options.silence) as response:
-            if self._interrupted:
-                self._interrupted = False
-                yield Resumed()
-            try:
+        try:
+            async with self.client.stream(path, action, query, silence=self.options.silence) as response:
+                for event in self.resume():
+                    yield event
                 async for line in _lines(response.content):
                     for event in self._read(line, action):
                         yield event
-            except TimeoutError:
-                pass  # a silent server may just have nothing to say: whether it is gone shows when we ask again
-            except aiohttp.ClientError as error:
-                raise Unreachable(action, str(error) or type(error).__name__) from error
-        if self._clock.monotonic() - opened < SHORT_STREAM:
+        except TimeoutError:
+            pass  # a silent server may just have nothing to say: whether it is gone shows when we ask again
+        except aiohttp.ClientError as error:
+            raise Unreachable(action, str(error) or type(error).__name__) from error
+        finally:
+            if lasted := self._clock.monotonic() - opened >= SHORT_STREAM:
+                self._backoff.reset()
+        if not lasted:
             await self.wait()  # something keeps ending our streams at once: don't ask in a circle
-        else:
-            self._backoff.reset()
 
     def _read(self, line: bytes, action: str) -> list[Event[T]]:
-        told = msgspec.json.decode(line, type=_Line)
+        told = decode(_LINE, line, action)
         match told.type:
             case "BOOKMARK":
-                self.position = msgspec.json.decode(told.object, type=_Bookmark).metadata.resource_version
+                self.position = decode(_BOOKMARK, told.object, action).metadata.resource_version
                 return []
             case "ERROR":
                 raise api_error(action, 0, bytes(told.object))
-        item = self._decoder.decode(told.object)
+        item = decode(self._decoder, told.object, action)
         self.position = item.metadata.resource_version
         return self._deleted(item) if told.type == "DELETED" else self._changed(item)
 
     def _changed(self, item: T) -> list[Event[T]]:
         """Tell a state once; another uid under the same name means that the old object was deleted meanwhile."""
         meta = item.metadata
-        key, state = (meta.namespace, meta.name), (meta.uid, meta.resource_version)
+        key, state = _key(item), f"{meta.uid}/{meta.resource_version}"
         before = self._told.get(key)
         if before == state:
             return []
         self._told[key] = state
-        if before is not None and before[0] != meta.uid:
-            return [Deleted(meta.namespace, meta.name, before[0]), Changed(item)]
+        if before is not None and not before.startswith(f"{meta.uid}/"):
+            return [_vanished(key, before), Changed(item)]
         return [Changed(item)]
 
     def _deleted(self, item: T) -> list[Event[T]]:
         meta = item.metadata
-        known = self._told.pop((meta.namespace, meta.name), None)
+        known = self._told.pop(_key(item), None)
         return [Deleted(meta.namespace, meta.name, meta.uid, item)] if known is not None else []
+
+
+_LINE = msgspec.json.Decoder(_Line)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+
+
+def _key(item: Named) -> str:
+    return f"{item.metadata.namespace}/{item.metadata.name}"
+
+
+def _vanished(key: str, state: str) -> Deleted[Any]:
+    """The deletion of an object whose end nobody saw."""
+    namespace, _, name = key.partition("/")
+    return Deleted(namespace, name, state.partition("/")[0])
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
+from starling.errors import InputError
 from starling.kube import (
     AlreadyExists,
     BadRequest,
@@ -14,25 +14,14 @@ from starling.kube import (
     Forbidden,
     Identity,
     Invalid,
-    Metadata,
     NotFound,
     NotServed,
     Resource,
+    Unreadable,
 )
+from tests.integration.config_maps import CONFIG_MAPS, ConfigMap, config_map
 
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-
-
-class ConfigMap(msgspec.Struct):
-    metadata: Metadata
-    data: dict[str, str] = {}
-
-
-def config_map(name: str, **data: str) -> dict[str, Any]:
-    """A ConfigMap's manifest."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
 async def test_get_decodes_just_what_is_asked_for(client: Client, namespace: str) -> None:
@@ -47,7 +36,7 @@ async def test_get_decodes_just_what_is_asked_for(client: Client, namespace: str
 async def test_create_takes_a_name_once(client: Client, namespace: str) -> None:
     """A second create under the same name is AlreadyExists, which is a Conflict."""
     await client.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
-    with pytest.raises(AlreadyExists, match=f"create ConfigMap in {namespace}: .*already exists") as caught:
+    with pytest.raises(AlreadyExists, match=f"create ConfigMap {namespace}/a: .*already exists") as caught:
         await client.create(CONFIG_MAPS, config_map("a"), namespace=namespace)
     assert isinstance(caught.value, Conflict)
 
@@ -224,3 +213,26 @@ async def test_the_servers_warnings_reach_the_caller(client: Client, namespace: 
         endpoints, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "old"}}, namespace=namespace
     )
     assert any("deprecated" in warning for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2Fb"])
+def test_a_name_that_is_a_path_of_its_own_is_refused(name: str) -> None:
+    """An empty name would be the whole collection, which a delete would empty."""
+    with pytest.raises(InputError, match="can't be the name of a ConfigMap"):
+        CONFIG_MAPS.ref(name, "default")
+    if name:
+        with pytest.raises(InputError, match="can't be the namespace of a ConfigMap"):
+            CONFIG_MAPS.ref("a", name)
+
+
+@pytest.mark.parametrize(("user", "groups"), [("", ()), ("", ("g",)), ("someone", ("",))])
+def test_nobody_is_no_one_to_act_as(user: str, groups: tuple[str, ...]) -> None:
+    """An empty name would leave us with our own rights."""
+    with pytest.raises(InputError, match="can't act as user"):
+        Identity(user, groups)
+
+
+async def test_an_answer_of_another_shape_is_unreadable(client: Client) -> None:
+    """What isn't what was asked for is an error that names the request."""
+    with pytest.raises(Unreadable, match="GET /readyz: the answer isn't what was asked for"):
+        (await client.raw("GET", "/readyz")).decode(ConfigMap)

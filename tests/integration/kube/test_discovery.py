@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from starling.kube import Client, NotServed, Resource
+from starling.aio import SYSTEM_CLOCK
+from starling.kube import Body, Client, Discovery, NotServed, Patience, Resource, kubeconfig
+from starling.kube.transport import Request, Transport
+from starling.local import LocalCluster
 from starling.objects import GroupVersionKind
 from tests.waiting import until
 
@@ -105,9 +108,37 @@ async def test_a_dead_group_spoils_no_other(client: Client) -> None:
         await client.delete(SERVICES.ref("v1.dead.example"))
 
 
-async def test_many_who_miss_at_once_ask_once(client: Client) -> None:
-    """A stampede of misses is one question to the server."""
+class Counting(Transport):
+    """A transport that counts what it sends."""
+
+    sent = 0
+
+    async def send(self, request: Request, *, attempts: int | None = None) -> Body:
+        self.sent += 1
+        return await super().send(request, attempts=attempts)
+
+
+async def test_many_who_miss_at_once_ask_once(cluster: LocalCluster) -> None:
+    """A stampede of misses is one question to each of the server's two roots, and a hit is none."""
+    transport = Counting(kubeconfig(cluster.kubeconfig), Patience(), SYSTEM_CLOCK)
+    discovery = Discovery(transport)
     kinds = [GroupVersionKind("", "v1", name) for name in ("Pod", "Secret", "ConfigMap", "Service")] * 25
-    found = await asyncio.gather(*(client.discovery.resource(kind) for kind in kinds))
+    found = await asyncio.gather(*(discovery.resource(kind) for kind in kinds))
     assert len(found) == 100
-    assert client.discovery.refreshes == 1
+    assert transport.sent == 2
+    await discovery.resource(kinds[0])
+    assert transport.sent == 2
+    await transport.close()
+
+
+async def test_who_misses_while_an_answer_is_on_its_way_waits_for_the_next(cluster: LocalCluster) -> None:
+    """An answer to an older question says nothing about a kind that appeared since."""
+    transport = Counting(kubeconfig(cluster.kubeconfig), Patience(), SYSTEM_CLOCK)
+    discovery = Discovery(transport)
+    first = asyncio.ensure_future(discovery.resources())
+    await until(lambda: asyncio.sleep(0, transport.sent >= 1))
+    with pytest.raises(NotServed):
+        await discovery.resource(GroupVersionKind("", "v1", "Nothing"))
+    assert transport.sent == 4, "its own question, not the one that was on its way"
+    await first
+    await transport.close()

@@ -3,15 +3,16 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from starling.kube import (
+    EVERYTHING,
+    AccessSource,
     Changed,
     Client,
     Deleted,
@@ -21,7 +22,7 @@ from starling.kube import (
     Identity,
     Interrupted,
     KubeError,
-    Metadata,
+    Listing,
     NotFound,
     NotServed,
     Resource,
@@ -33,16 +34,11 @@ from starling.kube import (
     watch,
 )
 from starling.local import LocalCluster, LocalClusters
+from tests.integration.config_maps import CONFIG_MAPS, ConfigMap, config_map
 from tests.integration.faults import compact, kill, revive, through
 from tests.integration.relay import Relay
 from tests.rounds import ROUNDS
-
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-
-
-class ConfigMap(msgspec.Struct):
-    metadata: Metadata
-    data: dict[str, str] = {}
+from tests.waiting import until
 
 
 @dataclass
@@ -104,11 +100,6 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 QUICK = WatchOptions(first_wait=0.02, longest_wait=0.2)
 
 
-def config_map(name: str, **data: str) -> dict[str, Any]:
-    """A ConfigMap's manifest, labelled with its name."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": name}}, "data": data}
-
-
 async def test_what_exists_then_what_happens(client: Client, namespace: str, audience: Audience) -> None:
     """The listing comes first and ends with Synced; creations, changes and deletions follow as they happen."""
     await client.apply(CONFIG_MAPS.ref("old", namespace), config_map("old", x="1"))
@@ -129,7 +120,7 @@ async def test_what_exists_then_what_happens(client: Client, namespace: str, aud
     assert audience.told_once()
 
 
-async def test_selectors_hold_for_listing_and_stream(client: Client, namespace: str, audience: Audience) -> None:
+async def test_label_selectors_hold_for_listing_and_stream(client: Client, namespace: str, audience: Audience) -> None:
     """An object that leaves the selection is told as deleted, one that enters as changed."""
     await client.apply(CONFIG_MAPS.ref("a", namespace), config_map("a"))
     await client.apply(CONFIG_MAPS.ref("b", namespace), config_map("b"))
@@ -181,13 +172,72 @@ async def test_a_silent_server_is_asked_again(client: Client, namespace: str, au
     assert audience.count(Interrupted) == 0
 
 
+async def test_field_selectors_hold_for_listing_and_stream(client: Client, namespace: str, audience: Audience) -> None:
+    """A watch of one name hears of no other."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(audience.listen(client, Selection(namespace, fields="metadata.name=b"), QUICK))
+        await audience.until(lambda: audience.count(Synced) == 1)
+        for name in ("a", "b", "c"):
+            await client.apply(CONFIG_MAPS.ref(name, namespace), config_map(name))
+        await audience.until(lambda: bool(audience.known))
+        await client.delete(CONFIG_MAPS.ref("b", namespace))
+        await audience.until(lambda: not audience.known)
+        task.cancel()
+    assert [event.object.metadata.name for event in audience.events if isinstance(event, Changed)] == ["b"]
+
+
+class Recording(Client):
+    """A client that remembers from where each stream was opened."""
+
+    positions: tuple[str, ...] = ()
+
+    def stream(self, path: str, action: str, query: Mapping[str, str], *, silence: float) -> Any:
+        self.positions = (*self.positions, query["resourceVersion"])
+        return super().stream(path, action, query, silence=silence)
+
+
+async def test_bookmarks_move_the_place_to_resume_from(
+    cluster: LocalCluster, client: Client, namespace: str, audience: Audience
+) -> None:
+    """A watch that hears of nothing still keeps up with the server's history."""
+    async with Recording(kubeconfig(cluster.kubeconfig)) as recording, asyncio.TaskGroup() as group:
+        options = WatchOptions(stream_life=4, first_wait=0.02)
+        task = group.create_task(audience.listen(recording, Selection(namespace, labels="app=none"), options))
+        await audience.until(lambda: audience.count(Synced) == 1)
+        await client.apply(CONFIG_MAPS.ref("other", namespace), config_map("other"))
+
+        async def resumed() -> bool:
+            return len(recording.positions) >= 2
+
+        await until(resumed)
+        task.cancel()
+    assert int(recording.positions[1]) > int(recording.positions[0])
+    assert audience.count(Changed) == 0
+
+
 async def test_what_trying_again_cannot_mend_is_raised(client: Client, namespace: str) -> None:
-    """Who may not list, or asks for a kind that isn't served, is told at once."""
+    """Who may not list, or asks for a kind that isn't served, is told once a start-up would be over."""
+    soon = WatchOptions(start_up=0.3, first_wait=0.05)
     nobody = client.impersonating(Identity.service_account(namespace, "nobody"))
+    told = []
     with pytest.raises(Forbidden, match=f"list ConfigMap in {namespace}"):
-        await anext(watch(nobody, CONFIG_MAPS, ConfigMap, Selection(namespace)))
+        told += [event async for event in watch(nobody, CONFIG_MAPS, ConfigMap, Selection(namespace), soon)]
+    nothing = Resource("no.example", "v1", "No", "nos", namespaced=True)
     with pytest.raises(NotServed):
-        await anext(watch(client, Resource("no.example", "v1", "No", "nos", namespaced=True), ConfigMap))
+        told += [event async for event in watch(client, nothing, ConfigMap, EVERYTHING, soon)]
+    assert told == []
+
+
+async def test_a_watch_may_begin_before_its_server(fragile: LocalCluster, audience: Audience) -> None:
+    """While the server is away or starting, the watch says so and goes on trying; then it tells what is there."""
+    kill(fragile)
+    async with Client(kubeconfig(fragile.kubeconfig)) as client, asyncio.TaskGroup() as group:
+        task = group.create_task(audience.listen(client, Selection("default"), QUICK))
+        await audience.until(lambda: audience.count(Interrupted) >= 1)
+        await revive(fragile)
+        await audience.until(lambda: audience.count(Synced) == 1)
+        task.cancel()
+    assert audience.count(Resumed) == 1
 
 
 async def test_changes_during_a_cut_are_told_after_it(fragile: LocalCluster, audience: Audience) -> None:
@@ -255,21 +305,43 @@ async def _change_behind(direct: Client) -> None:
     await direct.apply(CONFIG_MAPS.ref("added", "default"), config_map("added", v="4"))
 
 
-async def test_a_listing_begun_before_a_compaction_starts_over(fragile: LocalCluster) -> None:
-    """Pages of a forgotten listing are Gone; `list` begins again and gives everything."""
-    async with Client(kubeconfig(fragile.kubeconfig)) as client:
-        for number in range(6):
-            await client.apply(CONFIG_MAPS.ref(f"page{number}", "kube-public"), config_map(f"page{number}"))
-        pages = client.pages(CONFIG_MAPS, ConfigMap, Selection("kube-public"), page_size=2)
-        await anext(pages)
+class Forgetful(Client):
+    """A client that has something done after the first page of its first listing."""
+
+    def __init__(self, source: AccessSource, after_first_page: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(source)
+        self._after_first_page: Callable[[], Awaitable[None]] | None = after_first_page
+
+    async def pages(self, *args: Any, **options: Any) -> AsyncIterator[Listing[Any]]:
+        async for page in super().pages(*args, **options):
+            yield page
+            if self._after_first_page is not None:
+                act, self._after_first_page = self._after_first_page, None
+                await act()
+
+
+async def test_a_listing_that_the_server_forgot_starts_over(fragile: LocalCluster) -> None:
+    """Pages of a forgotten listing are Gone; `list` begins again and gives everything, once."""
+    here = Selection("kube-public")
+
+    async def forget() -> None:
         last = await client.apply(CONFIG_MAPS.ref("page9", "kube-public"), config_map("page9"))
         await compact(fragile, int(last.decode(ConfigMap).metadata.resource_version))
         kill(fragile)
         await revive(fragile)
+
+    async with Forgetful(kubeconfig(fragile.kubeconfig), forget) as client:
+        for number in range(6):
+            await client.apply(CONFIG_MAPS.ref(f"page{number}", "kube-public"), config_map(f"page{number}"))
+        stale = Client(kubeconfig(fragile.kubeconfig))
+        pages = stale.pages(CONFIG_MAPS, ConfigMap, here, page_size=2)
+        await anext(pages)
+        listing = await client.list(CONFIG_MAPS, ConfigMap, here, page_size=2)
+        names = [item.metadata.name for item in listing.items if item.metadata.name.startswith("page")]
+        assert names == [*(f"page{number}" for number in range(6)), "page9"]
         with pytest.raises(Gone, match="list ConfigMap in kube-public"):
             await anext(pages)
-        listing = await client.list(CONFIG_MAPS, ConfigMap, Selection("kube-public"), page_size=2)
-        assert {"page0", "page5", "page9"} <= {item.metadata.name for item in listing.items}
+        await stale.close()
 
 
 @pytest.mark.rounds

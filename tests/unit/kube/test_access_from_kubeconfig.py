@@ -80,10 +80,12 @@ async def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
     plugin.write_text(f"#!{sys.executable}\nprint('{answer}')\n")
     plugin.chmod(stat.S_IRWXU)
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
-    assert (await kubeconfig_data(config(user))()).authorization == "Bearer t"
-    plugin.write_text("#!/bin/sh\nexit 7\n")
-    with pytest.raises(ConfigError, match=r"exec plugin .*plugin' gave no credentials"):
-        await kubeconfig_data(config(user), origin="Secret fleet/eu-1")()
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(config(user)))
+    assert (await kubeconfig(path)()).authorization == "Bearer t"
+    plugin.write_text("#!/bin/sh\necho not logged in >&2; exit 7\n")
+    with pytest.raises(ConfigError, match=r"exec plugin .*plugin' gave no credentials: .*returned 7.*not logged in"):
+        await kubeconfig(path)()
 
 
 async def test_several_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +102,10 @@ UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "no such context": ({**config({}), "current-context": "elsewhere"}, "elsewhere"),
     "no server": ({**config({}), "clusters": [{"name": "c", "cluster": {}}]}, "isn't a URL|unusable"),
     "a server that is no URL": (config({}, server="10.0.0.1:6443"), "isn't a URL"),
+    "an exec plugin": (config({"exec": {"command": "x"}}), "exec isn't allowed here"),
+    "a token's path": (config({"tokenFile": "/etc/passwd"}), "tokenFile isn't allowed here"),
+    "a CA's path": (config({}, **{"certificate-authority": "ca"}), "certificate-authority isn't allowed here"),
+    "a token in clear text": (config({"token": "t"}, server="http://10.0.0.1:80"), "in clear text"),
     "no contexts": ({"current-context": "here"}, "contexts"),
     "a key that is none": (
         config({"client-certificate-data": "eA==", "client-key-data": "eA=="}, server="https://127.0.0.1:1"),
