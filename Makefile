@@ -52,4 +52,4 @@ tools: # what tests need besides, from Debian's packages
 
 .tools/bin/uv: # --target works where the system's Python is externally managed, and touches nothing outside
 	@echo "installing uv into .tools" >&2
-	@python3 -m pip install --quiet --disable-pip-version-check --target .tools uv
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools uv

@@ -39,11 +39,12 @@ async def measure(cluster: LocalCluster) -> list[Row]:
 
         await rate(ours, "warm-ours"), await rate(bare, "warm-bare")
         turns = [(await rate(ours, f"ours{turn}"), await rate(bare, f"bare{turn}")) for turn in range(TURNS)]
-    ratio = statistics.median(mine / raw for mine, raw in turns)
+    ratios = sorted(mine / raw for mine, raw in turns)
+    ratio = statistics.median(ratios)
     return [
-        Row("bare aiohttp, applies/s, median", f"{statistics.median(raw for _, raw in turns):,.0f}"),
-        Row("starling.kube, applies/s, median", f"{statistics.median(mine for mine, _ in turns):,.0f}"),
-        Row("ratio, median of turns", f"{ratio:.0%}", "≥ 90 %", held=ratio >= 0.9),
+        Row("bare aiohttp, applies/s, median of turns", f"{statistics.median(raw for _, raw in turns):,.0f}"),
+        Row("starling.kube against it, lowest and highest turn", f"{ratios[0]:.0%} to {ratios[-1]:.0%}"),
+        Row("starling.kube against it, median of turns", f"{ratio:.0%}", "≥ 90 %", held=ratio >= 0.9),
     ]
 
 

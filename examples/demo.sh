@@ -16,7 +16,14 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
     bold=$'\033[1m' command=$'\033[36m' faint=$'\033[2m' plain=$'\033[0m'
 fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-show() { printf '%s$ %s%s\n' "$command" "$*" "$plain"; }
+show() {
+    local argument line=''
+    for argument in "$@"; do
+        [[ $argument == *[[:space:]\{\"]* ]] && argument="'$argument'"
+        line+=" $argument"
+    done
+    printf '%s$%s%s\n' "$command" "$line" "$plain"
+}
 run() { show "$@"; "$@"; }
 
 say "Three clusters: a hub, and two to be managed"

@@ -20,7 +20,7 @@ def test_the_demo_ends_well_by_itself(environment: dict[str, str]) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"rolloutpolicy.starling.dev/safe", done.stdout)
-    assert "must be a number of at least 1, or a percentage from 1% to 100%" in done.stderr
+    assert "must be a number of at least 1 (without quotes), or a percentage from 1% to 100%" in done.stderr
     assert "\x1b" not in done.stdout
 
 

@@ -58,9 +58,11 @@ def window(**more: Any) -> Spec:
 NO_URL = "must be an https://, http://, ssh:// or file:/// URL or user@host:path"
 ONE_REF = "set exactly one of branch, tag, semver, commit"
 GIT_NAME = "must be a name that git allows"
-SHARE = "must be a number of at least 1, or a percentage from 1% to 100%"
-FAILURES = "must be a number of at least 0, or a percentage from 0% to 100%"
+SHARE = "must be a number of at least 1 (without quotes), or a percentage from 1% to 100%"
+FAILURES = "must be a number of at least 0 (without quotes), or a percentage from 0% to 100%"
 VALUES = "In and NotIn take values; Exists and DoesNotExist take none"
+RANGE = "must be a range of versions"
+KEYS = "must have keys that labels can have, such as region or example.com/region"
 ZONE = "must be a time zone of the IANA database"
 
 BAD_SOURCES: dict[str, tuple[Spec, str]] = {
@@ -75,9 +77,26 @@ BAD_SOURCES: dict[str, tuple[Spec, str]] = {
     "branch with a space": (git({"branch": "a b"}), GIT_NAME),
     "tag with a colon": (git({"tag": "a:b"}), GIT_NAME),
     "tag as a lock": (git({"tag": "v1.lock"}), GIT_NAME),
+    "branch below a lock": (git({"branch": "a.lock/b"}), GIT_NAME),
+    "branch with two slashes": (git({"branch": "a//b"}), GIT_NAME),
+    "branch with a hidden part": (git({"branch": "a/.b"}), GIT_NAME),
+    "branch that ends in a dot": (git({"branch": "a."}), GIT_NAME),
+    "branch that ends in a slash": (git({"branch": "a/"}), GIT_NAME),
+    "branch with a control character": (git({"branch": "a\x01b"}), GIT_NAME),
+    "branch with a NUL": (git({"branch": "a\0b"}), GIT_NAME),
+    "branch with a delete character": (git({"branch": "a\x7fb"}), GIT_NAME),
+    "branch with a last newline": (git({"branch": "a\n"}), GIT_NAME),
+    "branch with a reflog": (git({"branch": "a@{1}"}), GIT_NAME),
+    "branch @": (git({"branch": "@"}), GIT_NAME),
+    "branch HEAD": (git({"branch": "HEAD"}), GIT_NAME),
     "short commit": (git({"commit": "abc1234"}), "must be a full commit id: 40 (sha1) or 64 (sha256)"),
     "upper-case commit": (git({"commit": "A" * 40}), "must be a full commit id"),
-    "shell in semver": (git({"semver": "$(id)"}), "must be a range of versions"),
+    "shell in semver": (git({"semver": "$(id)"}), RANGE),
+    "space as semver": (git({"semver": " "}), RANGE),
+    "or as semver": (git({"semver": "||"}), RANGE),
+    "word as semver": (git({"semver": "latest"}), RANGE),
+    "word with an x as semver": (git({"semver": "next"}), RANGE),
+    "word in semver": (git({"semver": ">=1.2 || latest"}), RANGE),
     "option-like url": (git(url="--upload-pack=touch /tmp/x"), NO_URL),
     "ext url": (git(url="ext::sh -c id"), NO_URL),
     "ext url without spaces": (git(url="ext::id"), NO_URL),
@@ -85,7 +104,11 @@ BAD_SOURCES: dict[str, tuple[Spec, str]] = {
     "option-like scp host": (git(url="git@-oProxyCommand=id:x"), NO_URL),
     "option-like scp user": (git(url="-oProxyCommand=id@host:x"), NO_URL),
     "option-like scp path": (git(url="git@host:-x"), NO_URL),
-    "password in url": (git(url="https://me:secret@git.example/x.git"), "a password belongs in secretRef"),
+    "password in url": (git(url="https://me:secret@git.example/x.git"), "credentials belong in secretRef"),
+    "token in url": (git(url="https://ghp_secret@git.example/x.git"), "credentials belong in secretRef"),
+    "token in http url": (git(url="http://secret@git.example/x.git"), "no user in http and https URLs"),
+    "empty user in url": (git(url="https://@git.example/x.git"), NO_URL),
+    "password in ssh url": (git(url="ssh://git:secret@git.example/x.git"), NO_URL),
     "relative path": (git(url="../x"), NO_URL),
     "git protocol": (git(url="git://git.example/x.git"), NO_URL),
     "two lines": (git(url=f"{URL}\nx"), NO_URL),
@@ -97,6 +120,8 @@ BAD_SOURCES: dict[str, tuple[Spec, str]] = {
     "interval without a unit": (git() | {"interval": "60"}, "must be a duration such as"),
     "interval of zero": (git() | {"interval": "0s"}, "at least 1s"),
     "interval below zero": (git() | {"interval": "-1m"}, "must be a duration such as"),
+    "interval beyond Go's": (git() | {"interval": "99999999999999h"}, "must be a duration such as"),
+    "interval of many parts": (git() | {"interval": "1h" * 11}, "Too long: may not be more than 20"),
     "archive": (git() | {"archive": {"url": URL}}, 'unknown field "spec.archive"'),
     "suspend as text": (git() | {"suspend": "no"}, "must be of type boolean"),
 }
@@ -120,14 +145,16 @@ BAD_POLICIES: dict[str, tuple[Spec, str]] = {
     "unknown unreachable": ({"unreachable": "Fail"}, 'supported values: "Skip", "Wait"'),
     "unknown approval": (stage(approval="Maybe"), 'supported values: "Automatic", "Manual"'),
     "timeout of zero": ({"timeout": "0s"}, "at least 1s"),
-    "jitter below zero": ({"jitter": "-1s"}, "spec.jitter in body should match"),
-    "bake in days": (stage(bake="1d"), "spec.stages[0].bake in body should match"),
+    "jitter below zero": ({"jitter": "-1s"}, "must be a duration such as"),
+    "jitter beyond Go's": ({"jitter": "99999999999999h"}, "must be a duration such as"),
+    "bake beyond Go's": (stage(bake="9999999h"), "must be a duration such as"),
+    "bake in days": (stage(bake="1d"), "must be a duration such as"),
     "stage rest": (stage(name="rest"), "the name rest is taken"),
-    "stage in capitals": (stage(name="EU"), "spec.stages[0].name in body should match"),
+    "stage in capitals": (stage(name="EU"), "must be lower-case letters, digits and dashes"),
     "stage without a name": ({"stages": [EVERYWHERE]}, "spec.stages[0].name: Required value"),
     "two stages of one name": (
         {"stages": [EVERYWHERE | {"name": "eu"}, EVERYWHERE | {"name": "eu"}]},
-        "spec.stages[1]: Duplicate value",
+        "no two stages may have the same name",
     ),
     "stage without a selector": ({"stages": [{"name": "a"}]}, "spec.stages[0].selector: Required value"),
     "17 stages": ({"stages": [EVERYWHERE | {"name": f"s{n}"} for n in range(17)]}, "must have at most 16 items"),
@@ -135,15 +162,20 @@ BAD_POLICIES: dict[str, tuple[Spec, str]] = {
     "NotIn with no values": (expression(operator="NotIn", values=[]), VALUES),
     "Exists with values": (expression(operator="Exists", values=["eu"]), VALUES),
     "unknown operator": (expression(operator="Gt", values=["1"]), '"DoesNotExist", "Exists", "In", "NotIn"'),
+    "label key with a space": (stage(selector={"matchLabels": {"a b": "x"}}), KEYS),
+    "empty label key": (stage(selector={"matchLabels": {"": "x"}}), KEYS),
+    "label key with two slashes": (stage(selector={"matchLabels": {"ring": "x", "a/b/c": "x"}}), KEYS),
+    "long label key": (stage(selector={"matchLabels": {"a" * 64: "x"}}), KEYS),
+    "long prefix of a label key": (stage(selector={"matchLabels": {"a" * 316 + "/b": "x"}}), KEYS),
     "label value with a space": (stage(selector={"matchLabels": {"ring": "a b"}}), "should match"),
     "gate without http": (stage(gate={"url": "file:///x"}), "must be an http:// or https:// URL without credentials"),
     "gate with a password": (stage(gate={"url": "https://a:b@x/"}), "must be an http:// or https:// URL"),
     "gate without a url": (stage(gate={}), "spec.stages[0].gate.url: Required value"),
     "unknown day": (window(days=["Monday"]), "spec.windows[0].days[0]"),
     "a day twice": (window(days=["Mon", "Mon"]), "Duplicate value"),
-    "from at 25:00": (window(**{"from": "25:00"}), "spec.windows[0].from in body should match"),
-    "from at 24:00": (window(**{"from": "24:00"}), "spec.windows[0].from in body should match"),
-    "until at 9": (window(until="9:00"), "spec.windows[0].until in body should match"),
+    "from at 25:00": (window(**{"from": "25:00"}), "must be a time as HH:MM"),
+    "from at 24:00": (window(**{"from": "24:00"}), "must be a time as HH:MM"),
+    "until at 9": (window(until="9:00"), "must be a time as HH:MM"),
     "a window of nothing": (window(**{"from": "09:00", "until": "09:00"}), "from and until must differ"),
     "unknown time zone": (window(timezone="Europe/Berlim"), ZONE),
     "local time": (window(timezone="Local"), ZONE),
@@ -195,13 +227,15 @@ def filled_policy(spec: Spec) -> Spec:
 
 GOOD_SOURCES: dict[str, Spec] = {
     "branch": git(),
+    "branch with dots and quotes": git({"branch": "a./b.c'\"/é@/lock"}),
     "branch with slashes": git({"branch": "release/1.x-rc_2@home"}),
     "tag": git({"tag": "v1.2.3+build.5"}),
     "semver": git({"semver": ">=1.2.0, <2 || ~3.1.x || !=4 ^5"}),
+    "semver of prereleases": git({"semver": ">=1.0.0-rc.1+x <v2.0.0-alpha-1, 1.2 - 2.3.4||*"}),
     "sha1 commit": git({"commit": "0123456789abcdef" * 2 + "01234567"}),
     "sha256 commit": git({"commit": "0123456789abcdef" * 4}),
     "http": git(url="http://127.0.0.1:8080/x.git?a=b"),
-    "https with a user": git(url="https://org@dev.azure.example/org/a/_git/b"),
+    "https with an @ in its path": git(url="https://git.example/a@b.git"),
     "ipv6": git(url="https://[::1]:8443/x.git"),
     "ssh": git(url="ssh://git@git.example:2222/~me/x.git"),
     "scp-like": git(url="git@git.example:org/x.git"),
@@ -209,6 +243,7 @@ GOOD_SOURCES: dict[str, Spec] = {
     "everything": git(secretRef={"name": "git-creds"}, verify={"secretRef": {"name": "trusted.keys"}}, submodules=True)
     | {"interval": "1h30m", "ignore": ["docs/**", "!docs/a"], "suspend": True},
 }
+LONG_LABELS = {"a" * 253 + "/" + f"{n:063}": "x" * 63 for n in range(64)}
 GOOD_POLICIES: dict[str, Spec] = {
     "nothing": {},
     "numbers": {"maxConcurrent": 1, "maxFailures": 7},
@@ -220,6 +255,9 @@ GOOD_POLICIES: dict[str, Spec] = {
         ]
     },
     "16 stages": {"stages": [EVERYWHERE | {"name": f"s{n}"} for n in range(16)]},
+    "16 stages of 64 long labels": {
+        "stages": [{"name": f"s{n:062}", "selector": {"matchLabels": LONG_LABELS}} for n in range(16)]
+    },
     "gate": stage(gate={"url": "https://gate.example/ask?x=1", "secretRef": {"name": "key"}, "timeout": "3s"}),
     "In": expression(operator="In", values=["eu", ""]),
     "DoesNotExist": expression(operator="DoesNotExist"),
@@ -230,6 +268,7 @@ GOOD_POLICIES: dict[str, Spec] = {
             {"from": "22:00", "until": "06:00", "timezone": "Etc/GMT+5"},
         ]
     },
+    "long durations": stage(bake="999999h999999h99999h") | {"timeout": "999999h", "jitter": "8760h"},
     "choices": {
         "onFailure": "Rollback",
         "supersede": "Finish",
@@ -262,3 +301,18 @@ def test_a_right_object_is_stored_with_its_defaults_and_read_back(
     again = kubectl(*APPLY, input=manifest(kind, msgspec.to_builtins(read.spec)))
     assert json.loads(again.stdout)["spec"] == filled
     assert json.loads(again.stdout)["metadata"]["generation"] == read.metadata.generation
+
+
+def test_stages_of_two_writers_do_not_mix(kubectl: Kubectl) -> None:
+    """Who applies other stages than another did is told of the conflict, and with force replaces them all."""
+
+    def apply(name: str, *options: str) -> CompletedProcess[str]:
+        return kubectl(*APPLY, f"--field-manager={name}", *options, input=manifest("RolloutPolicy", stage(name=name)))
+
+    kubectl("delete", "rolloutpolicy/tried", "--ignore-not-found")
+    assert apply("eu").returncode == 0
+    refused = apply("us")
+    assert refused.returncode != 0
+    assert 'conflict with "eu": .spec.stages' in refused.stderr
+    forced = json.loads(apply("us", "--force-conflicts").stdout)
+    assert [each["name"] for each in forced["spec"]["stages"]] == ["us"]

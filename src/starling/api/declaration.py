@@ -21,6 +21,7 @@ __all__ = [
     "exactly_one_of",
     "keyed_by",
     "kind",
+    "matching",
     "rules",
     "rules_of",
 ]
@@ -85,6 +86,12 @@ def doc(description: str) -> Meta:
 def checked(*declared: Rule) -> Meta:
     """Rules over a field's value."""
     return Meta(extra_json_schema={"x-kubernetes-validations": [rule.document() for rule in declared]})
+
+
+def matching(expression: str, message: str, *, unless: str = "") -> Meta:
+    """A rule that text matches a regular expression, told as a sentence; `unless` is what must not hold besides."""
+    also = f" && !({unless})" if unless else ""
+    return checked(Rule(f"self.matches(r'{expression}'){also}", message))
 
 
 def keyed_by(*keys: str) -> Meta:

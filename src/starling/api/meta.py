@@ -65,7 +65,7 @@ class Status(Fields, frozen=True, kw_only=True):
     """What the controllers found out."""
 
     observed_generation: Annotated[
-        Annotated[int, Meta(ge=-1)] | None, doc("The metadata.generation that this status is about; -1: none yet.")
+        Annotated[int, Meta(ge=-1)] | None, doc("The metadata.generation that this status is about.")
     ] = None
     conditions: Annotated[
         tuple[Condition, ...],

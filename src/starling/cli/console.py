@@ -1,5 +1,6 @@
 """What goes where: data to stdout, everything said about it to stderr; colour only on terminals."""
 
+import os
 import sys
 
 from rich.console import Console
@@ -14,8 +15,13 @@ stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def data(text: str) -> None:
     """Print what was asked for, exactly as it is."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output (head, less) has gone: not an error, and nothing more can be written to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def note(text: str) -> None:

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from starling.api import KINDS, Declaration, installation
 from starling.cli import console
 from starling.cli.options import Context, Kubeconfig
 from starling.errors import OutOfTime
-from starling.kube import Client, Metadata, NotFound, NotServed, Ref, default_access
+from starling.kube import Body, Client, NotFound, NotServed, Ref, default_access
 from starling.objects import GroupVersionKind, dump_all
 
 __all__ = ["install"]
@@ -51,13 +50,21 @@ async def _apply(client: Client, manifest: Mapping[str, Any]) -> tuple[Ref, str]
     metadata = manifest["metadata"]
     ref = (await client.discovery.resource(kind)).ref(metadata["name"], metadata.get("namespace", ""))
     try:
-        before = (await client.get(ref)).decode(_Object).metadata.resource_version
+        before = _content(await client.get(ref))
     except NotFound:
-        before = ""
-    after = (await client.apply(ref, manifest)).decode(_Object).metadata.resource_version
-    if not before:
+        before = None
+    after = _content(await client.apply(ref, manifest))
+    if before is None:
         return ref, "created"
     return ref, "unchanged" if after == before else "changed"
+
+
+def _content(body: Body) -> Any:
+    """An object without what every write touches, whether or not it changed anything."""
+    found = body.json()
+    for book_keeping in ("managedFields", "resourceVersion", "generation"):
+        found["metadata"].pop(book_keeping, None)
+    return found
 
 
 async def _served(client: Client, declared: Declaration) -> None:
@@ -79,7 +86,3 @@ async def _knows(client: Client, kind: GroupVersionKind) -> bool:
         return bool(await client.discovery.resource(kind))
     except NotServed:
         return False
-
-
-class _Object(msgspec.Struct):
-    metadata: Metadata

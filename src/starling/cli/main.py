@@ -1,6 +1,5 @@
 """The entry point: mounts the commands, and turns errors into messages and exit codes."""
 
-import os
 import sys
 from typing import Annotated
 
@@ -47,13 +46,10 @@ def main() -> None:
     except StarlingError as error:
         console.error(error)
         sys.exit(_exit_code(error))
-    except KeyboardInterrupt:
-        console.note("interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone: not an error, and nothing more can be written to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except SystemExit as ending:
+        if ending.code == 130:  # typer's, for Ctrl-C
+            console.note("interrupted; running the same command again carries on")
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         console.error(StarlingError(f"{where}{error.strerror or error}"))

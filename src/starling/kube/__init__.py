@@ -12,7 +12,7 @@ A Client is made from a source of access, finds a Resource by discovery, and add
 
     async with Client(kubeconfig(path)) as client:
         deployments = await client.discovery.resource(GroupVersionKind("apps", "v1", "Deployment"))
-        await client.apply(deployments.ref("web", "default"), manifest)
+        await client.apply(deployments.ref("web", "default"), manifest)     # a dict, or a starling.objects.Manifest
 
 Bodies are bytes until `Body.decode(T)` takes just the fields that T names.
 """

@@ -16,6 +16,7 @@ from starling.kube.discovery import Discovery
 from starling.kube.errors import Gone, NotServed
 from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection, decode
 from starling.kube.transport import Headers, Patience, Request, Transport
+from starling.objects import Manifest
 
 __all__ = ["EVERYTHING", "FIELD_MANAGER", "PAGE_SIZE", "Client", "DeleteOptions"]
 
@@ -128,10 +129,13 @@ class Client:
         self, resource: Resource, body: Any, *, namespace: str = "", manager: str = FIELD_MANAGER, dry_run: bool = False
     ) -> Body:
         """Create an object; with `metadata.generateName` the server chooses its name. Never repeated blindly."""
+        resource.check_namespace(namespace)
         action = f"create {_within(resource, namespace)}"
+        body = body.content if isinstance(body, Manifest) else body
         if isinstance(body, Mapping):
             metadata = body.get("metadata") or {}
-            action = f"create {resource} {namespace}/{metadata.get('name') or metadata.get('generateName', '')}"
+            name = metadata.get("name") or metadata.get("generateName", "")
+            action = f"create {resource} {namespace}/{name}" if namespace else f"create {resource} {name}"
         query = _write_query(manager, dry_run=dry_run)
         return await self._send(
             self._request("POST", resource.path(namespace), action, query=query, body=body, idempotent=dry_run)
@@ -140,7 +144,10 @@ class Client:
     async def apply(
         self, ref: Ref, body: Any, *, manager: str = FIELD_MANAGER, force: bool = True, dry_run: bool = False
     ) -> Body:
-        """Server-side apply: create the object or set the fields that `body` names."""
+        """Server-side apply: create the object or set the fields that `body`, JSON values or a Manifest, names.
+
+        Fields of other managers are taken from them; with `force` off they are a Conflict that names the managers.
+        """
         query = {**_write_query(manager, dry_run=dry_run), "force": "true" if force else "false"}
         content_type = "application/apply-patch+yaml"  # which JSON is, too
         return await self._patch("apply", ref, body, content_type, query, idempotent=True)
@@ -229,7 +236,7 @@ class Client:
             action=action,
             query=urlencode(query, quote_via=quote) if query else "",
             headers=self._identity if body is None else (*self._identity, ("Content-Type", content_type)),
-            body=body if body is None or isinstance(body, bytes) else msgspec.json.encode(body),
+            body=None if body is None else _encoded(body),
             idempotent=idempotent,
         )
 
@@ -242,6 +249,16 @@ class _ListMetadata(msgspec.Struct):
 class _ListOf(msgspec.Struct, Generic[T]):
     metadata: _ListMetadata
     items: list[T] | None = None
+
+
+def _encoded(body: Any) -> bytes:
+    match body:
+        case bytes():
+            return body
+        case Manifest():
+            return msgspec.json.encode(body.content)
+        case _:
+            return msgspec.json.encode(body)
 
 
 def _within(resource: Resource, namespace: str) -> str:

@@ -110,13 +110,16 @@ def _merge(kube_config: Any, places: str) -> Any:
     from yaml import YAMLError  # noqa: PLC0415 - as above
 
     hint = "give --kubeconfig FILE, set KUBECONFIG, or start a cluster: starling local up NAME"
-    found = [place for place in places.split(os.pathsep) if place and Path(place).expanduser().exists()]
+    given = [Path(place).expanduser() for place in places.split(os.pathsep) if place]
+    found = [str(place) for place in given if place.exists()]
     if not found:
         raise ConfigError("", f"no kubeconfig at {places}", hint=hint)
     try:
         return kube_config.KubeConfigMerger(os.pathsep.join(found)).config
-    except (YAMLError, AttributeError, TypeError, OSError, UnicodeDecodeError) as error:
+    except (YAMLError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"kubeconfig {places}", f"can't be read: {error}", hint=hint) from error
+    except (AttributeError, TypeError) as error:  # what the loader does with a list, a text or nothing
+        raise ConfigError(f"kubeconfig {places}", "isn't a kubeconfig", hint=hint) from error
 
 
 async def _load(kube_config: Any, data: Any, context: str | None, *, origin: str, base: str | None) -> Access:

@@ -101,7 +101,11 @@ class Discovery:
     async def _ask(self, root: str, known: _Snapshot) -> _Snapshot:
         condition = (("If-None-Match", known.etag),) if known.etag else ()
         request = Request(
-            "GET", root, f"discover {root}", headers=(("Accept", _AGGREGATED), *condition), idempotent=True
+            "GET",
+            root,
+            f"ask which kinds there are ({root})",
+            headers=(("Accept", _AGGREGATED), *condition),
+            idempotent=True,
         )
         body = await self._transport.send(request)
         if body.not_modified:

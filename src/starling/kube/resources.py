@@ -44,6 +44,13 @@ class Resource(msgspec.Struct, frozen=True):
             root = f"{root}/namespaces/{quote(namespace, safe='')}"
         return f"{root}/{self.plural}"
 
+    def check_namespace(self, namespace: str) -> None:
+        """Refuse an object without a namespace where it must have one, or with one where it can't."""
+        if self.namespaced and not namespace:
+            raise InputError(f"a {self} is in a namespace, and none was given")
+        if namespace and not self.namespaced:
+            raise InputError(f"a {self} is in no namespace, and {namespace} was given")
+
     def __str__(self) -> str:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
@@ -61,6 +68,7 @@ class Ref(msgspec.Struct, frozen=True):
         for what, value in (("name", self.name), ("namespace", self.namespace or "default")):
             if value in ("", ".", "..") or "/" in value or "%" in value:
                 raise InputError(f"{value!r} can't be the {what} of a {self.resource}")
+        self.resource.check_namespace(self.namespace)
 
     @property
     def status(self) -> "Ref":
@@ -99,13 +107,17 @@ class Identity(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # An empty header is none: the request would be made with our own rights.
-        if not self.user or not all(self.groups):
-            raise InputError(f"can't act as user {self.user!r} with groups {list(self.groups)!r}: a name is empty")
+        # A blank header is none: the request would be made with our own rights.
+        given: object = self.groups
+        names = (self.user, *self.groups)
+        if isinstance(given, str) or not all(name.strip() and name.isprintable() for name in names):
+            raise InputError(f"can't act as user {self.user!r} with groups {self.groups!r}: not names")
 
     @classmethod
     def service_account(cls, namespace: str, name: str) -> "Identity":
         """A service account with the groups that the API server itself would give it."""
+        if not namespace or not name:
+            raise InputError(f"a service account has a namespace and a name, not {namespace!r} and {name!r}")
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         return cls(f"system:serviceaccount:{namespace}:{name}", groups)
 

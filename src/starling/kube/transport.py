@@ -11,6 +11,7 @@ What is repeated, and when:
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -174,7 +175,12 @@ class Transport:
         if response.status < 400:
             target = response.headers.get("Location", "nowhere")
             raise ApiError(request.action, f"was sent elsewhere, to {target}, and didn't go", code=response.status)
-        raise api_error(request.action, response.status, body, response.headers.get("Retry-After"))
+        refusal = api_error(request.action, response.status, body, response.headers.get("Retry-After"))
+        if isinstance(refusal, Unauthorized):
+            refusal.hint = (
+                f"{access.server} doesn't know these credentials: do the kubeconfig's cluster and user match?"
+            )
+        raise refusal
 
     def _opened_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -202,7 +208,7 @@ def _unreachable(action: str, server: str, error: Exception) -> Unreachable:
             hint = "the kubeconfig's certificate-authority-data must be the CA of this API server"
             return Untrusted(action, cause, hint=hint)
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            return _NotSent(action, cause)
+            return _NotSent(action, cause, hint="is the API server up, and is that its address?")
         case _:
             return Unreachable(action, cause)
 
@@ -229,7 +235,8 @@ def _describe(error: BaseException) -> str:
         case aiohttp.ClientConnectorError(os_error=ssl.SSLError() as cause):
             return f"TLS failed ({cause.reason or cause})"
         case aiohttp.ClientConnectorError():
-            return error.os_error.strerror or str(error.os_error) or "the connection was closed at once"
+            number = error.os_error.errno
+            return os.strerror(number) if number else str(error.os_error) or "the connection was closed at once"
         case TimeoutError():
             return "no answer in time"
         case aiohttp.ServerDisconnectedError():

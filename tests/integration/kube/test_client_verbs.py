@@ -19,6 +19,7 @@ from starling.kube import (
     Resource,
     Unreadable,
 )
+from starling.objects import Manifest
 from tests.integration.config_maps import CONFIG_MAPS, ConfigMap, config_map
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
@@ -225,11 +226,32 @@ def test_a_name_that_is_a_path_of_its_own_is_refused(name: str) -> None:
             CONFIG_MAPS.ref("a", name)
 
 
-@pytest.mark.parametrize(("user", "groups"), [("", ()), ("", ("g",)), ("someone", ("",))])
-def test_nobody_is_no_one_to_act_as(user: str, groups: tuple[str, ...]) -> None:
-    """An empty name would leave us with our own rights."""
+def test_a_ref_is_in_a_namespace_or_not_as_its_kind_is() -> None:
+    """Forgetting the namespace, or giving one to what has none, is told as that."""
+    with pytest.raises(InputError, match="a ConfigMap is in a namespace, and none was given"):
+        CONFIG_MAPS.ref("a")
+    with pytest.raises(InputError, match="a Node is in no namespace, and default was given"):
+        Resource("", "v1", "Node", "nodes", namespaced=False).ref("a", "default")
+
+
+NOBODIES: list[tuple[str, Any]] = [("", ()), (" ", ()), ("", ("g",)), ("a", ("",)), ("a", "group"), ("a\nb", ())]
+
+
+@pytest.mark.parametrize(("user", "groups"), NOBODIES)
+def test_nobody_is_no_one_to_act_as(user: str, groups: Any) -> None:
+    """A blank name would leave us with our own rights."""
     with pytest.raises(InputError, match="can't act as user"):
         Identity(user, groups)
+    with pytest.raises(InputError, match="a service account has a namespace and a name"):
+        Identity.service_account("", "a")
+
+
+async def test_a_manifest_is_a_body(client: Client, namespace: str) -> None:
+    """What starling.objects reads can be created and applied as it is."""
+    manifest = Manifest(config_map("a", x="1"))
+    await client.create(CONFIG_MAPS, manifest, namespace=namespace)
+    applied = await client.apply(CONFIG_MAPS.ref("a", namespace), manifest.changed(lambda it: it["data"].update(x="2")))
+    assert applied.decode(ConfigMap).data == {"x": "2"}
 
 
 async def test_an_answer_of_another_shape_is_unreadable(client: Client) -> None:

@@ -10,4 +10,4 @@ def test_a_row_says_path_type_default_meaning_and_rule() -> None:
     assert "| required |" in rows["`spec.stages[].name`"]
     assert "| `Continue`, `Pause`, `Rollback` | `Pause` |" in rows["`spec.onFailure`"]
     assert rows["`spec.git.ref`"].endswith("Rule: set exactly one of branch, tag, semver, commit. |")
-    assert "(ms\\|s\\|m\\|h)" in rows["`spec.interval`"], "a bar would end the cell"
+    assert "`^(100\\|[1-9][0-9]?)%$`" in rows["`spec.maxConcurrent`"], "a bar would end the cell"

@@ -1,15 +1,17 @@
 """Objects decode to their kind and encode to what a person would have written."""
 
 import json
+import re
+from fractions import Fraction
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from starling.api import ObjectMeta, RolloutPolicy, Source
 from starling.api.v1alpha1 import GitRef, GitSource, LabelSelector, Rollout, RolloutStage, RolloutWindow, SourceSpec
-from starling.api.v1alpha1.fields import Duration, NumberOrPercent, PositiveNumberOrPercent
+from starling.api.v1alpha1.fields import DURATION, Duration, NumberOrPercent, PositiveNumberOrPercent
 
 MAIN = GitSource(url="https://git.example/platform.git", ref=GitRef(branch="main"))
 
@@ -84,12 +86,36 @@ def test_numbers_and_percentages_have_bounds(number: int) -> None:
     assert not accepts(NumberOrPercent, str(number))
 
 
+def is_duration(text: str) -> bool:
+    """Whether the API server takes it for one, by the expression and the length that it is given."""
+    return accepts(Duration, text) and re.search(DURATION, text) is not None
+
+
 parts = st.tuples(st.integers(0, 999), st.sampled_from(["ms", "s", "m", "h"])).map(lambda each: f"{each[0]}{each[1]}")
 
 
 @given(st.lists(parts, min_size=1, max_size=4).map("".join), st.sampled_from(["", "-", " ", "d", "1"]))
 def test_durations_are_numbers_with_units(duration: str, extra: str) -> None:
     """Numbers with units make a duration; a sign, a space, a day or a bare number spoil it."""
-    assert accepts(Duration, duration)
+    assert is_duration(duration)
     if extra:
-        assert not accepts(Duration, duration + extra)
+        assert not is_duration(duration + extra)
+
+
+NANOSECONDS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+numbers = st.builds("{}{}".format, st.integers(0, 10**15), st.sampled_from(["", ".5", ".000000000001"]))
+
+
+@given(st.lists(st.tuples(numbers, st.sampled_from([*NANOSECONDS])), min_size=1, max_size=5))
+@example([("999999", "h"), ("999999", "h"), ("99999", "h")])
+@example([("99999999999999", "h")])
+def test_durations_fit_go(parts: list[tuple[str, str]]) -> None:
+    """A duration that is accepted fits into Go's, which counts nanoseconds in 64 bits."""
+    length = sum(Fraction(number) * NANOSECONDS[unit] for number, unit in parts)
+    assert length < 2**63 or not is_duration("".join(number + unit for number, unit in parts))
+
+
+def test_the_longest_duration_is_accepted() -> None:
+    """A duration may be long, up to a length of text that no overflow fits into."""
+    assert is_duration("999999h999999h99999h")
+    assert not is_duration("999999h999999h999999h")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from starling.api.declaration import SET, Column, Rule, checked, doc, keyed_by, kind, rules
+from starling.api.declaration import SET, Column, Rule, checked, doc, kind, matching, rules
 from starling.api.meta import Fields, Resource, Status
 from starling.api.v1alpha1.fields import (
     Duration,
@@ -21,7 +21,8 @@ _DAY = "(Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 
 StageName = Annotated[
     str,
-    Meta(min_length=1, max_length=63, pattern="^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
+    Meta(min_length=1, max_length=63),
+    matching("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "must be lower-case letters, digits and dashes, such as eu-1"),
     checked(
         Rule(
             "self != 'rest'",
@@ -39,9 +40,19 @@ GateUrl = Annotated[
         )
     ),
 ]
-Days = Annotated[str, Meta(max_length=7, pattern=f"^{_DAY}(-{_DAY})?$")]
-TimeOfDay = Annotated[str, Meta(max_length=5, pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
-EndOfWindow = Annotated[str, Meta(max_length=5, pattern="^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
+Days = Annotated[
+    str,
+    Meta(max_length=16),
+    matching(f"^{_DAY}(-{_DAY})?$", "must be a day or a range of them, such as Sat or Mon-Fri"),
+]
+TimeOfDay = Annotated[
+    str, Meta(max_length=16), matching("^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be a time as HH:MM, such as 09:00")
+]
+EndOfWindow = Annotated[
+    str,
+    Meta(max_length=16),
+    matching("^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", "must be a time as HH:MM, such as 16:00, or 24:00"),
+]
 # The API server knows the time zone database, and asking it for the hour somewhere fails where there is no such place.
 TimeZone = Annotated[
     str,
@@ -79,7 +90,7 @@ class RolloutStage(Fields, frozen=True, kw_only=True):
     bake: Annotated[Duration, doc("How long the stage must stay well after its last cluster before it is done.")] = "0s"
     approval: Annotated[
         Literal["Automatic", "Manual"],
-        doc("Automatic: the stage starts by itself. Manual: when someone approves it (starling rollout approve)."),
+        doc("Automatic: the stage starts by itself. Manual: when someone approves it."),
     ] = "Automatic"
     gate: Annotated[RolloutGate | None, doc("A URL to ask before the stage starts.")] = None
 
@@ -99,13 +110,23 @@ class RolloutWindow(Fields, frozen=True, kw_only=True):
     timezone: Annotated[TimeZone, doc("The time zone of both, such as Europe/Berlin.")] = "UTC"
 
 
+# Their order matters, so stages are replaced as a whole: merged by name, those of two writers would form an order that
+# nobody wrote.
+_NAMES_DIFFER = checked(
+    Rule(
+        "self.all(stage, self.exists_one(other, other.name == stage.name))",
+        "no two stages may have the same name",
+    )
+)
+
+
 class Rollout(Fields, frozen=True, kw_only=True):
     """How fast and how carefully a change may spread."""
 
     stages: Annotated[
         tuple[RolloutStage, ...],
         Meta(max_length=16),
-        keyed_by("name"),
+        _NAMES_DIFFER,
         doc('The parts of the fleet, one after the other; clusters that none selects form a last one, "rest".'),
     ] = ()
     max_concurrent: Annotated[

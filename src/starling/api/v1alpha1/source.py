@@ -5,52 +5,58 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from starling.api.declaration import Column, Rule, checked, doc, exactly_one_of, kind, rules
+from starling.api.declaration import Column, Rule, checked, doc, exactly_one_of, kind, matching, rules
 from starling.api.meta import Fields, ReconciledStatus, Resource
 from starling.api.v1alpha1.fields import LocalSecretReference, PositiveDuration
 
 __all__ = ["GitRef", "GitSource", "GitVerification", "Source", "SourceArtifact", "SourceSpec", "SourceStatus"]
 
 
-def _matches(expression: str, message: str) -> Meta:
-    return checked(Rule(f"self.matches(r'{expression}')", message))
-
-
-# git runs programs for some URLs (ext::…) and takes those with a leading dash for options; a password in a URL would
-# be there to read for everyone who may see the Source.
+# git runs programs for some URLs (ext::…) and takes those with a leading dash for options; a password or token in a
+# URL would be there to read for everyone who may see the Source.
 GitUrl = Annotated[
     str,
     Meta(min_length=1, max_length=2048),
-    _matches(
-        r"^(https?://([^\s/@:]+@)?[A-Za-z0-9\[][^\s/@]*(/[^\s]*)?"
+    matching(
+        r"^(https?://[A-Za-z0-9\[][^\s/@]*(/[^\s]*)?"
         r"|ssh://([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9\[][^\s/@]*/[^\s]+"
         r"|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^\s:-][^\s]*"
         r"|file:///[^\s]+)$",
         "must be an https://, http://, ssh:// or file:/// URL or user@host:path, without spaces;"
-        " a password belongs in secretRef",
+        " no user in http and https URLs: credentials belong in secretRef",
     ),
 ]
+# What `git check-ref-format --branch` allows, but for @ alone, which git reads as HEAD. Without \s and its kin, which
+# mean more to Python, in which a test compares this with git, than to the API server.
+_REF_CHARACTERS = r"[^\x00-\x20\x7f~^:?*\[\\/.]"
+_REF_PART = rf"{_REF_CHARACTERS}+(\.{_REF_CHARACTERS}+)*"
 GitRefName = Annotated[
     str,
     Meta(min_length=1, max_length=255),
     checked(
         Rule(
-            r"self.matches(r'^[^\s~^:?*\[\\/.-][^\s~^:?*\[\\]*$')"
-            " && !self.contains('..') && !self.contains('@{') && !self.endsWith('/') && !self.endsWith('.lock')",
-            "must be a name that git allows: no space, .. or @{ and none of ~^:?*[\\ in it,"
-            " no / . or - at its start, no / or .lock at its end",
+            rf"self.matches(r'^{_REF_PART}(\.?/{_REF_PART})*$')"
+            r" && !self.matches(r'^-|^(@|HEAD)$|@\{|\.lock(/|$)')",
+            "must be a name that git allows: no space, control character, .., // or @{ and none of ~^:?*[\\ in it,"
+            " no - / or . at its start, no / or . at its end, no part of a path that starts with . or ends with .lock,"
+            " and neither HEAD nor @",
         )
     ),
 ]
+_VERSION = r"v?([0-9]+|[xX*])(\.([0-9]+|[xX*])){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?"
+_COMPARED_VERSION = rf"(!=|[<>]=?|=[<>]?|~>?|\^)? *{_VERSION}"
 SemverRange = Annotated[
     str,
     Meta(min_length=1, max_length=256),
-    _matches(r"^[0-9A-Za-z .,<>=!~^|*+-]+$", "must be a range of versions such as >=1.2.0 <2, ~1.4 or 1.x"),
+    matching(
+        rf"^ *{_COMPARED_VERSION}( *( |,|\|\|| - ) *{_COMPARED_VERSION})* *$",
+        "must be a range of versions such as >=1.2.0 <2, ~1.4 or 1.x",
+    ),
 ]
 GitCommit = Annotated[
     str,
     Meta(min_length=1, max_length=64),
-    _matches(
+    matching(
         "^([0-9a-f]{40}|[0-9a-f]{64})$",
         "must be a full commit id: 40 (sha1) or 64 (sha256) lower-case hex digits",
     ),
