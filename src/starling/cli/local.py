@@ -16,7 +16,7 @@ import typer
 
 from starling.cli import console
 from starling.errors import InputError
-from starling.local import GitServer, LocalCluster, LocalClusters, build, find_binaries
+from starling.local import GitServer, LocalCluster, LocalClusters, find_binaries
 
 __all__ = ["app"]
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Run real Kubernetes control planes on this machine, without a container engine.", no_args_is_help=True
 )
 
+PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 QUIET_SECONDS = 10.0
 FOLLOW_SECONDS = 0.2
 
@@ -125,12 +126,15 @@ def kubeconfig(name: Name) -> None:
 
 @app.command("build")
 def build_binaries() -> None:
-    """Build Kubernetes' components with Go, once; later commands find them. Prints the program's path.
+    """Build Kubernetes' components with Go, once, unless the machine has them. Prints the API server's program.
 
     starling local build
     """
     with progress() as report:
-        binaries = asyncio.run(build(report))
+        binaries = asyncio.run(find_binaries(PROGRAMS, report))
+    there = binaries.ready_made()
+    if all(component in there for component in PROGRAMS):
+        console.note(f"nothing to build, these are used: {', '.join(there.values())}")
     console.data(binaries.command("kube-apiserver")[0])
 
 

@@ -22,6 +22,10 @@ class Binaries:
         """Give the beginning of the component's command line."""
         return list(self.commands[component])
 
+    def ready_made(self) -> dict[str, str]:
+        """Give, by component, the programs that the machine already had: those that are nothing but the component."""
+        return {component: program for component, (program, *chosen) in self.commands.items() if not chosen}
+
 
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 ESSENTIAL = ("etcd", "kube-apiserver")
@@ -35,14 +39,14 @@ async def build(report: Callable[[str], None]) -> Binaries:
 
 async def find_binaries(components: Iterable[str], report: Callable[[str], None]) -> Binaries:
     """Give a program for each component: from KUBEBUILDER_ASSETS, else the PATH, else our own build."""
-    there = {component: ready_made(component) for component in components}
+    there = {component: program_for(component) for component in components}
     found = {component: (program,) for component, program in there.items() if program}
     if len(found) == len(there):
         return Binaries(found)
     return Binaries({**(await build(report)).commands, **found})
 
 
-def ready_made(component: str) -> str | None:
+def program_for(component: str) -> str | None:
     """Give the program that the machine already has for a component."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets:

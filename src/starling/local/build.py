@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -75,7 +75,8 @@ def find_go() -> str:
         f"there is no Go on this machine, which is needed to build Kubernetes {kubernetes_version()} once",
         hint=(
             f"one of: install Go {go_version()} or newer and have it on the PATH; "
-            "set KUBEBUILDER_ASSETS to a folder that has etcd and kube-apiserver, or have both on the PATH; "
+            "set KUBEBUILDER_ASSETS to a folder that has etcd, kube-apiserver and kubectl, or have these on the PATH "
+            "(--workloads needs kube-controller-manager, kube-scheduler and kwok as well); "
             "use clusters of your own (most commands take --kubeconfig)"
         ),
     )
@@ -128,7 +129,7 @@ def ldflags() -> str:
 def run(*command: str) -> AbstractAsyncContextManager[Process]:
     """Run Go in the sources' folder; it ends, and all that it started, when the block does."""
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-    return child(*command, cwd=SOURCES, env=environment, stdout=PIPE, stderr=PIPE)
+    return child(*command, cwd=SOURCES, environment=environment)
 
 
 class Progress:

@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 __all__ = ["child"]
 
@@ -14,9 +15,14 @@ Result = TypeVar("Result")
 
 
 @asynccontextmanager
-async def child(*command: str, **options: Any) -> AsyncIterator[Process]:
-    """Run a program while the block lasts; at its end neither it nor any process of its session is left."""
-    starting = asyncio.create_task(asyncio.create_subprocess_exec(*command, start_new_session=True, **options))
+async def child(
+    *command: str, environment: Mapping[str, str], cwd: Path | None = None, stdin: int = DEVNULL
+) -> AsyncIterator[Process]:
+    """Run a program, its output in pipes, while the block lasts; at its end neither it nor any of its group is left."""
+    program = asyncio.create_subprocess_exec(
+        *command, env=environment, cwd=cwd, stdin=stdin, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    starting = asyncio.create_task(program)
     try:
         # Not cancelled half-way: asyncio would then end the program, but not what that had started.
         yield await uninterrupted(starting)
@@ -25,11 +31,13 @@ async def child(*command: str, **options: Any) -> AsyncIterator[Process]:
 
 
 async def end(starting: "asyncio.Task[Process]") -> None:
-    """Kill a program if it still runs, and take what is left in its pipes, without which it doesn't count as ended."""
+    """Kill a program's group, and take what is left in its pipes, without which it doesn't count as ended.
+
+    A program that has ended itself may have left others, which hold its pipes.
+    """
     process = await starting
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     await process.communicate()
 
 

@@ -1,8 +1,10 @@
 """One control plane: its folder, what is written there, and what of it runs."""
 
 import base64
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import yaml
@@ -19,8 +21,12 @@ STAGES = Path(__file__).with_name("stages.yaml")
 
 
 class State(msgspec.Struct, frozen=True):
-    """What has to survive a restart and isn't a file of its own. Its presence marks a folder as a cluster's."""
+    """What has to survive a restart and isn't a file of its own. Its presence marks a folder as a cluster's.
 
+    `made_by` is what nobody else's file of that name says: a marked folder is deleted by `down`.
+    """
+
+    made_by: Literal["starling local"]
     port: int
     workloads: bool
 
@@ -65,8 +71,8 @@ class LocalCluster:
 
     def save(self) -> None:
         """Write all the files that the components read at their start."""
-        private_folder(self.folder)
-        write_private(self.folder / STATE, msgspec.json.encode(State(self.port, self.workloads)))
+        private_folder(self.folder).chmod(0o700)
+        write_private(self.folder / STATE, msgspec.json.encode(State("starling local", self.port, self.workloads)))
         private_folder(self.folder / "logs")
         write_private(self.folder / "kwok.yaml", STAGES.read_bytes())
         self.pki.ensure(CLIENTS)
@@ -95,9 +101,12 @@ def encoded(path: Path) -> str:
 
 
 def read_cluster(folder: Path) -> LocalCluster | None:
-    """Give the cluster whose folder this is; None if it is nobody's."""
+    """Give the cluster whose folder this is; None if it is nobody's, another user's, or can't be read."""
     try:
+        owner = folder.stat().st_uid
         state = msgspec.json.decode((folder / STATE).read_bytes(), type=State)
-    except (FileNotFoundError, NotADirectoryError):
+    except (OSError, ValueError):
+        return None
+    if owner != os.geteuid():  # nor are another user's processes seen, and files don't go from under those
         return None
     return LocalCluster(folder.name, folder, state.port, state.workloads)

@@ -5,13 +5,13 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from starling.errors import InputError
+from starling.errors import InputError, StarlingError
 from starling.local.binaries import Binaries, find_binaries
 from starling.local.cluster import STATE, LocalCluster, read_cluster
 from starling.local.commands import CONTROL_PLANE, WORKLOADS
@@ -56,7 +56,7 @@ class LocalClusters:
         private_folder(self.root)
         # Starting one takes some CPU seconds: more at a time than there are CPUs only has all of them be late.
         slots = asyncio.Semaphore(max(2, os.cpu_count() or 2))
-        return await side_by_side(self._up(name, workloads, binaries, slots) for name in dict.fromkeys(names))
+        return await side_by_side({name: self._up(name, workloads, binaries, slots) for name in names})
 
     async def _up(self, name: str, workloads: bool, binaries: Binaries, slots: asyncio.Semaphore) -> LocalCluster:
         folder = self.root / name
@@ -76,7 +76,7 @@ class LocalClusters:
         chosen = names or sorted(there)
         if unknown := [name for name in names if name not in there and not (self.root / name).is_dir()]:
             raise self._unknown(unknown[0])
-        return await side_by_side(self._down(name) for name in dict.fromkeys(chosen))
+        return await side_by_side({name: self._down(name) for name in chosen})
 
     async def _down(self, name: str) -> str:
         folder = self.root / name
@@ -119,22 +119,48 @@ class LocalClusters:
         )
 
     def _refuse_foreign(self, folder: Path) -> None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if not is_absent_or_empty(folder):
             raise LocalError(
-                f"{folder} exists and isn't a cluster's folder (it has no {STATE})",
+                f"{folder} exists and isn't a cluster's folder (it has no {STATE} of ours)",
                 hint="choose another name, or another folder with STARLING_LOCAL_DIR",
             )
 
 
-async def side_by_side(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """Do all of it at once and to its end, and only then raise the first failure."""
-    results = await asyncio.gather(*work, return_exceptions=True)
+async def side_by_side(work: Mapping[str, Coroutine[Any, Any, Result]]) -> list[Result]:
+    """Do all of it at once and to its end; only then raise what failed, by the clusters' names if it is several."""
+    results = await asyncio.gather(*work.values(), return_exceptions=True)
     done: list[Result] = []
-    for result in results:
-        if isinstance(result, BaseException):
+    failed: dict[str, StarlingError] = {}
+    for name, result in zip(work, results, strict=True):
+        if isinstance(result, StarlingError):
+            failed[name] = result
+        elif isinstance(result, BaseException):
             raise result
-        done.append(result)
+        else:
+            done.append(result)
+    if failed:
+        raise one_error(failed)
     return done
+
+
+def one_error(failed: Mapping[str, StarlingError]) -> StarlingError:
+    """Give the only failure as it is, or one error that tells all of them."""
+    errors = list(failed.values())
+    if len(errors) == 1:
+        return errors[0]
+    told = "".join(f"\n  {name}: {error.message}" for name, error in failed.items())
+    hints = dict.fromkeys(error.hint for error in errors if error.hint)
+    return LocalError(f"{len(errors)} clusters failed:{told}", hint="\n  ".join(hints) or None)
+
+
+def is_absent_or_empty(folder: Path) -> bool:
+    """Tell whether making or removing that folder takes nothing from anybody."""
+    try:
+        return not any(folder.iterdir())
+    except FileNotFoundError:
+        return True
+    except (NotADirectoryError, PermissionError):
+        return False
 
 
 def check_name(name: str) -> None:

@@ -13,9 +13,8 @@ LOCK_POLL = 0.05
 
 
 def private_folder(path: Path) -> Path:
-    """Give the folder, created if need be, that nobody but its owner can look into."""
+    """Give the folder; one created now is for nobody but its owner to look into, one that was there stays as it is."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
     return path
 
 

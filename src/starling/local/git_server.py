@@ -23,7 +23,7 @@ __all__ = ["GitServer"]
 logger = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
-PIPES = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+HOST = "127.0.0.1"
 SHUTDOWN_LIMIT = 1.0
 
 
@@ -40,11 +40,9 @@ class GitServer:
         username: str | None = None,
         password: str | None = None,
         port: int = 0,
-        host: str = "127.0.0.1",
     ) -> None:
         self.root = root.resolve()
         self.port = port
-        self._host = host
         self._username = username or ""
         secret = f"{username or ''}:{password or ''}"
         self._expected = base64.b64encode(secret.encode()) if username or password else None
@@ -63,17 +61,17 @@ class GitServer:
     @property
     def url(self) -> str:
         """Where the server listens; a repository's URL is this, a slash, and its path below the root."""
-        return f"http://{self._host}:{self.port}"
+        return f"http://{HOST}:{self.port}"
 
     async def __aenter__(self) -> Self:
         if not shutil.which("git"):
             raise ToolMissingError("there is no git on this machine, which serves the repositories")
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host, self.port).start()
+            await web.TCPSite(self._runner, HOST, self.port).start()
         except OSError as error:
             await self._runner.cleanup()
-            raise LocalError(f"the git server can't listen on {self._host}:{self.port}: {error.strerror}") from error
+            raise LocalError(f"the git server can't listen on {HOST}:{self.port}: {error.strerror}") from error
         self.port = self._runner.addresses[0][1]
         return self
 
@@ -96,7 +94,7 @@ class GitServer:
             return web.Response(status=401, headers=headers, text="user name and password, please\n")
         if not self._is_inside(request.path):
             return web.Response(status=404, text="no such repository\n")
-        async with child("git", "http-backend", env=self._environment(request), **PIPES) as backend:
+        async with child("git", "http-backend", environment=self._environment(request), stdin=PIPE) as backend:
             tasks = [asyncio.create_task(feed(request, backend)), asyncio.create_task(log_errors(backend))]
             try:
                 return await answer(request, backend)

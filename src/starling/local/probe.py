@@ -1,17 +1,19 @@
-"""Asking a cluster's API server, as its administrator and over verified TLS, whether it does its work."""
+"""Asking a cluster's API server, as its administrator, whether it does its work."""
 
-import ssl
-from types import TracebackType
-from typing import Any, Self
+from contextlib import suppress
+from typing import Final
 
-import aiohttp
 import msgspec
 
-from starling.local.cluster import LocalCluster
+from starling.kube import AlreadyExists, ApiError, Client, Resource, Unreachable
 
 __all__ = ["Probe"]
 
-NODE = {
+NAMESPACES: Final = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+ACCOUNTS: Final = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+NODES: Final = Resource("", "v1", "Node", "nodes", namespaced=False)
+LEASES: Final = Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
+NODE: Final = {
     "apiVersion": "v1",
     "kind": "Node",
     "metadata": {
@@ -23,8 +25,6 @@ NODE = {
         },
     },
 }
-NODE_LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node"
-DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 class Condition(msgspec.Struct):
@@ -49,57 +49,31 @@ class Node(msgspec.Struct):
 class Probe:
     """Says what a cluster still lacks; None once it lacks nothing."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
-        admin = cluster.pki.pair("admin")
-        context = ssl.create_default_context(cafile=str(cluster.pki.authority.certificate))
-        context.load_cert_chain(admin.certificate, admin.key)
-        self._session = aiohttp.ClientSession(
-            cluster.server,
-            connector=aiohttp.TCPConnector(ssl=context),
-            timeout=aiohttp.ClientTimeout(total=5),
-        )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._session.close()
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     async def control_plane(self) -> str | None:
         """Say what is missing before the API can be used."""
-        return await self._lack("/readyz") or await self._lack("/api/v1/namespaces/default")
+        try:
+            await self._client.raw("GET", "/readyz")
+            await self._client.get(NAMESPACES.ref("default"))
+        except (ApiError, Unreachable) as error:
+            return error.message
+        return None
 
     async def workloads(self) -> str | None:
         """Say what is missing before pods can run; creates the node."""
-        if await self._request("POST", "/api/v1/nodes", json=NODE) not in (201, 409):
-            return "the node can't be created"
-        if lack := await self._lack(DEFAULT_ACCOUNT):
-            return lack
-        return await self._node_lack()
-
-    async def release_node(self) -> None:
-        """Have the next kwok take the node over at once, instead of when the dead one's lease is over."""
-        await self._request("DELETE", NODE_LEASE)
-
-    async def _lack(self, path: str) -> str | None:
-        status = await self._request("GET", path)
-        return None if status == 200 else f"{path} answers {status or 'nothing'}"
-
-    async def _node_lack(self) -> str | None:
         try:
-            async with self._session.get("/api/v1/nodes/node") as response:
-                response.raise_for_status()
-                node = msgspec.json.decode(await response.read(), type=Node)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            return f"the node can't be read: {error}"
+            with suppress(AlreadyExists):
+                await self._client.create(NODES, NODE)
+            await self._client.get(ACCOUNTS.ref("default", "default"))
+            node = (await self._client.get(NODES.ref("node"))).decode(Node)
+        except (ApiError, Unreachable) as error:
+            return error.message
         ready = any(found.type == "Ready" and found.status == "True" for found in node.status.conditions)
         return None if ready else "the node isn't ready"
 
-    async def _request(self, method: str, path: str, json: Any = None) -> int | None:
-        try:
-            async with self._session.request(method, path, json=json) as response:
-                return response.status
-        except (aiohttp.ClientError, TimeoutError):
-            return None
+    async def release_node(self) -> None:
+        """Have the next kwok take the node over at once, instead of when the dead one's lease is over."""
+        with suppress(ApiError, Unreachable):
+            await self._client.delete(LEASES.ref("node", "kube-node-lease"))

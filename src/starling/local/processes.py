@@ -53,8 +53,10 @@ def find_all() -> list[Process]:
 
 
 def read_mark(pid: int) -> Process | None:
-    """Give what a process is, if it is one of ours and alive."""
+    """Give what a process is, if it is one of ours and alive; whatever mark another user's carries means nothing."""
     try:
+        if (PROC / str(pid)).stat().st_uid != os.geteuid():
+            return None
         environment = read_environment(pid)
     except OSError:
         return None

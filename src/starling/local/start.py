@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from starling.kube import Client, Patience, kubeconfig
 from starling.local.binaries import Binaries
 from starling.local.cluster import LocalCluster
 from starling.local.commands import CONTROL_PLANE, WORKLOADS, flags
@@ -19,6 +20,7 @@ __all__ = ["bring_up", "free_port"]
 
 READY_LIMIT = 120.0
 POLL = 0.05
+ASKED_ONCE = Patience(attempts=1, silence=5.0)  # whoever asks looks at the processes between two tries
 PORT_ATTEMPTS = 5
 PORT_PATIENCE = 2.0
 LOG_LINES = 12
@@ -90,7 +92,8 @@ async def move(cluster: LocalCluster) -> LocalCluster:
 async def start_all(cluster: LocalCluster, binaries: Binaries) -> list[str]:
     """Start what doesn't run, wait until everything is ready, and give what had to be started."""
     cluster.save()
-    async with Probe(cluster) as probe:
+    async with Client(kubeconfig(cluster.kubeconfig), patience=ASKED_ONCE) as client:
+        probe = Probe(client)
         started = await start(cluster, binaries, CONTROL_PLANE, probe.control_plane)
         if cluster.workloads:
             if "kwok" not in cluster.pids():

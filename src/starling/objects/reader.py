@@ -25,7 +25,6 @@ Go reads some things that are traps. Refused on purpose:
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -125,8 +124,12 @@ def _read(chunk: bytes, origin: Origin, expansion: Expansion) -> Document | None
 
 def _compose(chunk: bytes, expansion: Expansion) -> Composed | None:
     if before := _JSON_OBJECT.match(chunk):
-        with suppress(NotJsonError):
-            return Composed(read_json(chunk), before[0].count(b"\n"), [])
+        try:
+            value, item_lines = read_json(chunk.decode())
+        except NotJsonError:
+            pass  # it may be YAML
+        else:
+            return Composed(value, before[0].count(b"\n"), item_lines)
     if found := _MARK_STARTS_LINE.search(chunk):
         raise Refused("a byte order mark starts a line", chunk.count(b"\n", 0, found.end()), hint="remove it")
     return compose(chunk, expansion)

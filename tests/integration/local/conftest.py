@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from starling.local import LocalCluster, LocalClusters, build
+from starling.local import LocalCluster, LocalClusters, find_binaries
 from starling.local.processes import Process, find_all
 
 KubectlOn = Callable[..., str]
@@ -51,7 +51,7 @@ async def clusters(tmp_path: Path) -> AsyncIterator[LocalClusters]:
 @pytest.fixture(scope="session")
 def kubectl_on() -> KubectlOn:
     """Kubectl on a cluster: gives what it prints; a failure of it fails the test."""
-    command = asyncio.run(build(print)).command("kubectl")
+    command = asyncio.run(find_binaries(["kubectl"], print)).command("kubectl")
 
     def run(cluster: LocalCluster, *arguments: str, stdin: str = "") -> str:
         call = [*command, "--kubeconfig", str(cluster.kubeconfig), *arguments]

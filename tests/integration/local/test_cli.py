@@ -1,13 +1,16 @@
 """The commands of `starling local`: what they print, where, and how they exit."""
 
+import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from starling.local import LocalCluster
+from starling.local import LocalCluster, build
 
 Done = subprocess.CompletedProcess[str]
 
@@ -81,14 +84,41 @@ def test_a_git_server_until_told_to_stop(tmp_path: Path) -> None:
     assert server.returncode == 0
 
 
-def test_without_go_every_way_out_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["up", "hub"], ["build"]], ids=" ".join)
+def test_without_go_every_way_out_is_named(tmp_path: Path, command: list[str]) -> None:
     """On a machine without Go, and nothing built, the error says all that one can do."""
     nothing = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "STARLING_LOCAL_DIR": str(tmp_path / "root")}
-    done = starling("local", "up", "hub", **nothing, KUBEBUILDER_ASSETS="")
+    done = starling("local", *command, **nothing, KUBEBUILDER_ASSETS="")
     assert done.returncode == 3
     assert "there is no Go on this machine" in done.stderr
     for way_out in ("install Go 1.", "KUBEBUILDER_ASSETS", "--kubeconfig"):
         assert way_out in done.stderr
+
+
+@pytest.mark.parametrize("where", ["KUBEBUILDER_ASSETS", "PATH"])
+def test_ready_made_programs_need_no_build(tmp_path: Path, where: str) -> None:
+    """With etcd, kube-apiserver and kubectl at hand there is nothing to build, and clusters run without Go."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    ours = asyncio.run(build(print))
+    for component in ("etcd", "kube-apiserver", "kubectl"):
+        program = programs / component
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(ours.command(component))} "$@"\n')
+        program.chmod(0o755)
+    bare = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "KUBEBUILDER_ASSETS": ""}
+    environment = {**bare, "STARLING_LOCAL_DIR": str(tmp_path / "root"), where: str(programs)}
+
+    built = starling("local", "build", **environment)
+    assert (built.returncode, built.stdout) == (0, f"{programs}/kube-apiserver\n")
+    assert f"nothing to build, these are used: {programs}/etcd, " in built.stderr
+    try:
+        up = starling("local", "up", "hub", **environment)
+        assert up.returncode == 0, up.stderr
+        done = starling("local", "kubectl", "hub", "get", "namespace", "default", "--output=name", **environment)
+        assert (done.returncode, done.stdout) == (0, "namespace/default\n")
+    finally:
+        assert starling("local", "down", **environment).returncode == 0
+    assert not (tmp_path / "cache").exists()
 
 
 def test_assets_that_are_not_there(tmp_path: Path) -> None:

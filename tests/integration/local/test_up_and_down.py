@@ -46,9 +46,15 @@ async def test_two_commands_at_once_make_one_cluster(clusters: LocalClusters) ->
 
 
 async def test_secrets_are_the_owners_alone(clusters: LocalClusters) -> None:
-    """Nobody else can look into a cluster's folder, and its kubeconfig needs no other file and skips no check."""
+    """Nobody else can look into a cluster's folder, and its kubeconfig needs no other file and skips no check.
+
+    That the folder was there before, empty and open, makes no difference; the root's mode is its owner's business.
+    """
+    (clusters.root / "private").mkdir(parents=True)
+    clusters.root.chmod(0o755)
     [cluster] = await clusters.up("private")
     assert stat.S_IMODE(cluster.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(clusters.root.stat().st_mode) == 0o755
     assert stat.S_IMODE(cluster.kubeconfig.stat().st_mode) == 0o600
     kubeconfig = yaml.safe_load(cluster.kubeconfig.read_text())
     assert set(kubeconfig["clusters"][0]["cluster"]) == {"server", "certificate-authority-data"}
@@ -75,6 +81,43 @@ async def test_foreign_folders_are_left_alone(tmp_path: Path) -> None:
         await clusters.down("precious")
     assert await clusters.down() == []
     assert precious.read_text() == "keep me"
+
+
+FOREIGN = {
+    "empty": b"",
+    "not JSON": b"{",
+    "not text": b'"\xff"',
+    "another shape": b"[1]",
+    "unmarked": b'{"port": 1, "workloads": false}',
+    "another's mark": b'{"made_by": "someone", "port": 1, "workloads": false}',
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+async def test_a_cluster_json_that_is_not_ours_marks_nothing(tmp_path: Path, content: bytes) -> None:
+    """A file that happens to have that name makes no cluster of its folder, and `down` leaves it alone."""
+    state = tmp_path / "precious" / "cluster.json"
+    state.parent.mkdir()
+    state.write_bytes(content)
+    clusters = LocalClusters(tmp_path)
+    assert clusters.list() == []
+    assert await clusters.down() == []
+    with pytest.raises(LocalError, match="isn't a cluster's folder"):
+        await clusters.down("precious")
+    assert state.read_bytes() == content
+
+
+async def test_all_that_failed_is_told(tmp_path: Path) -> None:
+    """When several clusters fail, the error tells of each by name, and the others are done."""
+    for name in ("one", "two"):
+        (tmp_path / name / "precious").mkdir(parents=True)
+    (tmp_path / "three").mkdir()
+    with pytest.raises(LocalError, match="2 clusters failed") as caught:
+        await LocalClusters(tmp_path).down("one", "three", "two")
+    for name in ("one", "two"):
+        assert f"\n  {name}: {tmp_path / name} exists and isn't a cluster's folder" in caught.value.message
+    assert caught.value.hint == "choose another name, or another folder with STARLING_LOCAL_DIR"
+    assert not (tmp_path / "three").exists()
 
 
 async def test_another_roots_clusters_are_left_alone(clusters: LocalClusters) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from starling.local.files import locked, write_private
+from starling.local.files import locked, private_folder, write_private
 
 
 async def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -26,6 +26,15 @@ async def test_one_holder_at_a_time(tmp_path: Path) -> None:
     await asyncio.gather(*(work(number) for number in range(10)))
     assert most == 1
     assert len(told) == len(set(told))
+
+
+def test_only_a_new_folder_is_made_private(tmp_path: Path) -> None:
+    """A folder that was there keeps its mode: it may be everybody's."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    assert private_folder(shared).stat().st_mode & 0o7777 == 0o1777
+    assert private_folder(shared / "parent" / "own").stat().st_mode & 0o7777 == 0o700
 
 
 def test_a_private_file_stays_private(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
 """What can't be read is refused with file, document and line."""
 
-import pytest
+import json
+from typing import Any
 
-from starling.objects import ManifestError, Origin, load_documents
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starling.objects import ManifestError, Origin, load_documents, load_manifests
 
 
 @pytest.mark.parametrize(
@@ -11,7 +16,11 @@ from starling.objects import ManifestError, Origin, load_documents
         ("a: 1\nb: [", "f.yaml:3 (document 1)", "did not find expected node content"),
         ("a: 1\n---\nb: 1\n\tc: 1", "f.yaml:4 (document 2)", "found a tab character that violates indentation"),
         ("a: 1\n---\nb:\n  c: 1\n  c: 2", "f.yaml:5 (document 2)", "key 'c' stands twice in one mapping"),
-        ('\n\n{"a": 1, "a": 2}', "f.yaml:1 (document 1)", "key 'a' stands twice in one mapping"),
+        ('a: 1\n---\n{"b": 1,\n "c": {\n\t"d": "\\"{,", "d": 2}}', "f.yaml:5 (document 2)", "key 'd' stands twice"),
+        ('\n\n{"a": "\\ud83d\\ude00",\n"\\u0061": 2}', "f.yaml:4 (document 1)", "key 'a' stands twice in one mapping"),
+        ('{"a": {"b": 1},\n"b": [{},\n-1e999]}', "f.yaml:3 (document 1)", "-1e999 is too large"),
+        ('{"a":\n' + "[" * 200 + "]" * 200 + "}", "f.yaml:2 (document 1)", "nested more than 200 levels deep"),
+        ('{"a": 1}'.encode("utf-16-le"), "f.yaml:1 (document 1)", "control characters are not allowed"),
         ("---\n---\n---\n1: a\n'1': b", "f.yaml:5 (document 1)", "key '1' stands twice in one mapping"),
         ("a: 1\n--- b: 2", "f.yaml:2", "'b: 2' follows '---' on its line"),
         ("a: 1\n...\nb: 2", "f.yaml:3 (document 1)", "more follows after the document's end"),
@@ -82,3 +91,38 @@ def test_documents_know_their_place() -> None:
         ({"b": 1}, 2, 9),
         ({"c": 1}, 3, 11),
     ]
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(alphabet='ab\\"{}[],:\n\U0001f600'),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["items", "a", ",", "\n"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(before=JSON, items=st.lists(JSON, max_size=4), after=JSON, indent=st.sampled_from([None, 0, 2, "\t"]))
+def test_items_of_json_lists_know_their_lines(
+    before: Any, items: list[Any], after: Any, indent: int | str | None
+) -> None:
+    """Whatever stands around and within them, and however it is indented."""
+    text = "a: 1\n---\n\n{" + f'"x": {json.dumps(before, indent=indent)}, "items": ['
+    lines = []
+    for number, item in enumerate(items):
+        text += ",\n" if number else "\n"
+        lines.append(text.count("\n") + 1)
+        text += json.dumps(item, indent=indent)
+    text += f'], "y": {json.dumps(after, indent=indent)}' + "}"
+    _, document = load_documents(text)
+    assert document.value["items"] == items
+    assert document.item_lines == tuple(lines)
+    assert document.origin.line == 4
+
+
+def test_an_objects_error_has_its_own_line_in_a_json_list() -> None:
+    """Not the line of the list."""
+    first = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}'
+    text = f'{{"apiVersion": "v1", "kind": "List", "items": [\n{first},\n7]}}'
+    with pytest.raises(ManifestError, match=r"^f\.json:3 \(document 1\): an item of List is no object"):
+        load_manifests(text, "f.json")
