@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from starling.kube import Client, kubeconfig
-from starling.local import LocalCluster, LocalClusters, build
+from starling.local import LocalCluster, LocalClusters, find_binaries
 from starling.objects import GroupVersionKind
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -51,13 +51,15 @@ async def namespace(client: Client) -> str:
 
 
 @pytest.fixture(scope="session")
-def kubectl(cluster: LocalCluster) -> Kubectl:
+def kubectl(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """The binary's own kubectl on the shared cluster; the caller looks at the exit code."""
-    command = asyncio.run(build(print)).command("kubectl")
+    command = asyncio.run(find_binaries(["kubectl"], print)).command("kubectl")
+
+    cache = str(tmp_path_factory.mktemp("kubectl"))  # the user's own is by port, and ports are used again
 
     def run(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [*command, "--kubeconfig", str(cluster.kubeconfig), *arguments],
+            [*command, "--kubeconfig", str(cluster.kubeconfig), "--cache-dir", cache, *arguments],
             capture_output=True,
             text=True,
             check=False,

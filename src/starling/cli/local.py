@@ -43,7 +43,11 @@ Name = Annotated[str, typer.Argument(help="The cluster's name.", show_default=Fa
 def up(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The clusters to have.", show_default=False)],
     workloads: Annotated[
-        bool, typer.Option("--workloads", help="Pods run too: controllers, a scheduler, a simulated node.")
+        bool,
+        typer.Option(
+            "--workloads",
+            help="Pods run too: controllers, a scheduler, a simulated node. Without, nobody acts on objects.",
+        ),
     ] = False,
 ) -> None:
     """Have these clusters run, and print their kubeconfigs' paths; what runs already is left alone.
@@ -87,8 +91,14 @@ def list_clusters(
         described = msgspec.json.encode([describe(cluster) for cluster in clusters])
         console.data(msgspec.json.format(described).decode())
         return
-    rows = [("NAME", "STATUS", "SERVER", "KUBECONFIG")]
-    rows += [(cluster.name, status(cluster), cluster.server, str(cluster.kubeconfig)) for cluster in clusters]
+    if not clusters:
+        console.note("there are no clusters")
+        return
+    rows = [("NAME", "STATUS", "WORKLOADS", "SERVER", "KUBECONFIG")]
+    rows += [
+        (each.name, status(each), "yes" if each.workloads else "no", each.server, str(each.kubeconfig))
+        for each in clusters
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         console.data("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -196,7 +206,8 @@ def kubectl(
     cluster = LocalClusters().get(name)
     with progress() as report:
         binaries = asyncio.run(find_binaries(["kubectl"], report))
-    command = [*binaries.command("kubectl"), *(arguments or ())]
+    given = arguments or []
+    command = [*binaries.command("kubectl"), *(given[1:] if given[:1] == ["--"] else given)]
     os.execve(command[0], command, {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - no shell is the point
 
 
@@ -212,11 +223,15 @@ def git_server(
 ) -> None:
     """Serve git repositories on this machine over HTTP until interrupted; prints the URL.
 
+    Pushing needs a password here, or `git config http.receivepack true` in the repository.
+
     starling local git-server ./repositories --port 8080
     """
     if bool(username) != bool(password_file):
         raise InputError("--username and --password-file go together")
     password = password_file.read_text().rstrip("\r\n") if password_file else None
+    if password_file and not password:
+        raise InputError(f"there is no password in {password_file}")
     asyncio.run(serve(GitServer(root, username, password, port)))
 
 
