@@ -13,6 +13,7 @@ What is repeated, and when:
 import asyncio
 import os
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -143,7 +144,11 @@ class Transport:
         try:
             yield response
         finally:
-            response.close()  # a body read to its end has given its connection back already
+            # A body read to its end has given its connection back. Any other's is of no more use, and closing it
+            # politely would leave the socket open until the server, which may be dead, says goodbye as well.
+            if response.connection is not None and response.connection.transport is not None:
+                response.connection.transport.abort()
+            response.close()
 
     async def _exchange(
         self, request: Request, access: Access, limits: aiohttp.ClientTimeout
@@ -186,7 +191,8 @@ class Transport:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # Callers bound how much they ask at once; a watch holds its connection for as long as it lasts.
-                connector=aiohttp.TCPConnector(limit=0),
+                # Before 3.12.7, Python could leave TLS connections open for ever; aiohttp ends those if told to.
+                connector=aiohttp.TCPConnector(limit=0, enable_cleanup_closed=sys.version_info < (3, 12, 7)),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": f"starling/{__version__}", "Accept": "application/json"},
                 auto_decompress=True,
