@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from starling.kube import Client, kubeconfig
-from starling.local import LocalCluster, LocalClusters, find_binaries
+from starling.local import LocalCluster, find_binaries
 from starling.objects import GroupVersionKind
+from tests.integration.clusters import running
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 _numbers = itertools.count()
@@ -21,11 +22,8 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A running API server with its etcd, shared by the tests of this process: leave it as it was found."""
-    clusters = LocalClusters(tmp_path_factory.mktemp("clusters"))
-    try:
-        yield asyncio.run(clusters.up("shared"))[0]
-    finally:
-        asyncio.run(clusters.down())
+    with running(tmp_path_factory.mktemp("clusters"), "shared") as cluster:
+        yield cluster
 
 
 @pytest.fixture(name="kubeconfig")

@@ -33,9 +33,9 @@ from starling.kube import (
     kubeconfig,
     watch,
 )
-from starling.local import LocalCluster, LocalClusters
+from starling.local import LocalCluster
+from tests.integration.clusters import compact, kill, revive, running, through
 from tests.integration.config_maps import CONFIG_MAPS, ConfigMap, config_map
-from tests.integration.faults import compact, kill, revive, through
 from tests.integration.relay import Relay
 from tests.rounds import ROUNDS
 from tests.waiting import until
@@ -90,11 +90,8 @@ def audience() -> Audience:
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster of this file's own, to be killed."""
-    clusters = LocalClusters(tmp_path_factory.mktemp("fragile"))
-    try:
-        yield asyncio.run(clusters.up("fragile"))[0]
-    finally:
-        asyncio.run(clusters.down())
+    with running(tmp_path_factory.mktemp("fragile"), "fragile") as cluster:
+        yield cluster
 
 
 QUICK = WatchOptions(first_wait=0.02, longest_wait=0.2)

@@ -31,8 +31,8 @@ from starling.kube import (
 )
 from starling.local import LocalCluster
 from starling.local.pki import Pki
+from tests.integration.clusters import through
 from tests.integration.config_maps import CONFIG_MAPS, ConfigMap, config_map
-from tests.integration.faults import through
 from tests.integration.relay import Relay
 from tests.waiting import until
 

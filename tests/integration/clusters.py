@@ -1,14 +1,28 @@
-"""Faults made on purpose: an API server killed and brought back, an etcd compacted."""
+"""Clusters, and faults made on purpose: an API server killed and brought back, an etcd compacted."""
 
+import asyncio
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import aiohttp
 import yaml
 
 from starling.kube import AccessSource, kubeconfig_data
 from starling.local import LocalCluster, LocalClusters
+
+
+@contextmanager
+def running(folder: Path, name: str) -> Iterator[LocalCluster]:
+    """A cluster that runs while the block does."""
+    clusters = LocalClusters(folder)
+    try:
+        yield asyncio.run(clusters.up(name))[0]
+    finally:
+        asyncio.run(clusters.down())
 
 
 def kill(cluster: LocalCluster, component: str = "kube-apiserver") -> None:
