@@ -1,15 +1,22 @@
 """Waiting for a condition that only asking again can show."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
-async def until(ask: Callable[[], Awaitable[T]], *, within: float = 60.0) -> T:
-    """The first true answer; TimeoutError if there is none in time."""
+@overload
+async def until(ask: Callable[[], Awaitable[T]], *, within: float = 60.0) -> T: ...
+@overload
+async def until(ask: Callable[[], bool], *, within: float = 60.0) -> bool: ...
+async def until(ask: Callable[[], Any], *, within: float = 60.0) -> Any:
+    """The first true answer, awaited if need be; TimeoutError if there is none in time."""
     async with asyncio.timeout(within):
-        while not (answer := await ask()):  # noqa: ASYNC110 - there is nothing to be woken by
+        while True:
+            answer = ask()
+            if found := (await answer if inspect.isawaitable(answer) else answer):
+                return found
             await asyncio.sleep(0.05)
-        return answer

@@ -25,9 +25,10 @@ def running(folder: Path, name: str) -> Iterator[LocalCluster]:
         asyncio.run(clusters.down())
 
 
-def kill(cluster: LocalCluster, component: str = "kube-apiserver") -> None:
-    """End a component the hard way."""
-    os.kill(cluster.pids()[component], signal.SIGKILL)
+def kill(cluster: LocalCluster, *components: str) -> None:
+    """End components the hard way; none named: the API server."""
+    for component in components or ("kube-apiserver",):
+        os.kill(cluster.pids()[component], signal.SIGKILL)
 
 
 async def revive(cluster: LocalCluster) -> None:

@@ -48,7 +48,7 @@ def main() -> None:
         sys.exit(_exit_code(error))
     except SystemExit as ending:
         if ending.code == 130:  # typer's, for Ctrl-C
-            console.note("interrupted; running the same command again carries on")
+            console.note("interrupted")
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -29,52 +29,53 @@ REPORT_INTERVAL = 1.0
 Report = Callable[[str], None]
 
 
-async def build_control_plane(report: Report) -> Path:
+async def build_control_plane(report: Report, sources: Path = SOURCES) -> Path:
     """Give the program, built now unless an earlier build left it; builders elsewhere are waited for."""
-    program = cached_program()
+    program = cached_program(sources)
     if program.exists():
         return program
-    go = find_go()
+    go = find_go(sources)
     program.parent.mkdir(parents=True, exist_ok=True)
     lock = program.parent.with_name(f"{program.parent.name}.lock")
     async with locked(lock, lambda: report("waiting for a build that runs elsewhere")):
         if not program.exists():
-            await compile_program(go, program, report)
+            await compile_program(go, sources, program, report)
     return program
 
 
-def cached_program() -> Path:
+def cached_program(sources: Path) -> Path:
     """Where the build of exactly these sources is kept."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    digest = hashlib.sha256(b"\0".join((SOURCES / name).read_bytes() for name in SOURCE_FILES)).hexdigest()
-    return cache.absolute() / "starling" / f"control-plane-{kubernetes_version()}-{digest[:10]}" / "control-plane"
+    digest = hashlib.sha256(b"\0".join((sources / name).read_bytes() for name in SOURCE_FILES)).hexdigest()
+    folder = f"control-plane-{kubernetes_version(sources)}-{digest[:10]}"
+    return cache.absolute() / "starling" / folder / "control-plane"
 
 
-def kubernetes_version() -> str:
+def kubernetes_version(sources: Path) -> str:
     """Give the version of Kubernetes that go.mod pins, such as v1.36.3."""
-    return required(r"^\s*k8s\.io/kubernetes (v\S+)$")
+    return required(sources, r"^\s*k8s\.io/kubernetes (v\S+)$")
 
 
-def go_version() -> str:
+def go_version(sources: Path) -> str:
     """Give the oldest version of Go that can build it."""
-    return required(r"^go (\S+)$")
+    return required(sources, r"^go (\S+)$")
 
 
-def required(pattern: str) -> str:
+def required(sources: Path, pattern: str) -> str:
     """Give what the pattern finds in go.mod, which holds it."""
-    found = re.search(pattern, (SOURCES / "go.mod").read_text(), re.MULTILINE)
+    found = re.search(pattern, (sources / "go.mod").read_text(), re.MULTILINE)
     assert found, pattern
     return found.group(1)
 
 
-def find_go() -> str:
+def find_go(sources: Path) -> str:
     """Give the path of Go, or say every way to do without."""
     if go := shutil.which("go"):
         return go
     raise ToolMissingError(
-        f"there is no Go on this machine, which is needed to build Kubernetes {kubernetes_version()} once",
+        f"there is no Go on this machine, which is needed to build Kubernetes {kubernetes_version(sources)} once",
         hint=(
-            f"one of: install Go {go_version()} or newer and have it on the PATH; "
+            f"one of: install Go {go_version(sources)} or newer and have it on the PATH; "
             "set KUBEBUILDER_ASSETS to a folder that has etcd, kube-apiserver and kubectl, or have these on the PATH "
             "(--workloads needs kube-controller-manager, kube-scheduler and kwok as well); "
             "use clusters of your own (most commands take --kubeconfig)"
@@ -82,36 +83,35 @@ def find_go() -> str:
     )
 
 
-async def compile_program(go: str, program: Path, report: Report) -> None:
+async def compile_program(go: str, sources: Path, program: Path, report: Report) -> None:
     """Download, compile, link; the program appears under its name when it is whole."""
+    version = kubernetes_version(sources)
     partial = program.with_suffix(".partial")
     started = time.monotonic()
     try:
-        packages = await download(go, report)
-        command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags()]
-        title = f"compiling Kubernetes {kubernetes_version()}"
-        progress = Progress(report, title, packages, "packages")
-        async with run(*command, "-o", str(partial), ".") as process:
+        packages = await download(go, sources, report)
+        command = [go, "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags(version)]
+        progress = Progress(report, f"compiling Kubernetes {version}", packages, "packages")
+        async with run(sources, *command, "-o", str(partial), ".") as process:
             await progress.follow(process, lambda line: not line.startswith("go: "))
         partial.replace(program)
     finally:
         partial.unlink(missing_ok=True)
-    report(f"built Kubernetes {kubernetes_version()} in {time.monotonic() - started:.0f} s")
+    report(f"built Kubernetes {version} in {time.monotonic() - started:.0f} s")
 
 
-async def download(go: str, report: Report) -> int:
+async def download(go: str, sources: Path, report: Report) -> int:
     """Fetch the modules that are needed; give how many packages are to be compiled at most."""
-    modules = sum("/go.mod " not in line for line in (SOURCES / "go.sum").read_text().splitlines())
-    title = f"downloading the sources of Kubernetes {kubernetes_version()}"
+    modules = sum("/go.mod " not in line for line in (sources / "go.sum").read_text().splitlines())
+    title = f"downloading the sources of Kubernetes {kubernetes_version(sources)}"
     progress = Progress(report, title, modules, "modules")
-    async with run(go, "list", "-mod=readonly", "-deps", ".") as process:
+    async with run(sources, go, "list", "-mod=readonly", "-deps", ".") as process:
         listing = await progress.follow(process, lambda line: line.startswith("go: downloading "))
     return listing.count(b"\n")
 
 
-def ldflags() -> str:
+def ldflags(version: str) -> str:
     """Give the linker flags: no debug information, and the version that kubectl and clients ask for."""
-    version = kubernetes_version()
     major, minor = version.removeprefix("v").split(".")[:2]
     variables = {
         "gitVersion": version,
@@ -126,10 +126,10 @@ def ldflags() -> str:
     return " ".join(["-s", "-w", *settings])
 
 
-def run(*command: str) -> AbstractAsyncContextManager[Process]:
+def run(sources: Path, *command: str) -> AbstractAsyncContextManager[Process]:
     """Run Go in the sources' folder; it ends, and all that it started, when the block does."""
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-    return child(*command, cwd=SOURCES, environment=environment)
+    return child(*command, cwd=sources, environment=environment)
 
 
 class Progress:

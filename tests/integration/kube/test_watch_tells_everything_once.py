@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -237,50 +237,53 @@ async def test_a_watch_may_begin_before_its_server(fragile: LocalCluster, audien
     assert audience.count(Resumed) == 1
 
 
+@asynccontextmanager
+async def behind_a_cut(cluster: LocalCluster, audience: Audience) -> AsyncIterator[tuple[Client, Relay]]:
+    """Changes of every kind while a watch is cut off; the block mends that, and then all has been told, once."""
+    async with (
+        Relay(cluster.port) as relay,
+        Client(kubeconfig(cluster.kubeconfig)) as direct,
+        Client(through(cluster, relay.port)) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        await _set_up(direct)
+        task = group.create_task(audience.listen(client, Selection("default", labels="app"), QUICK))
+        await audience.until(lambda: audience.count(Synced) == 1)
+        relay.cut()
+        await audience.until(lambda: audience.count(Interrupted) >= 1)
+        before = len(audience.events)
+        await _change_behind(direct)
+        yield direct, relay
+        await audience.until(lambda: audience.data() == AFTER)
+        task.cancel()
+    later = [event for event in audience.events[before:] if isinstance(event, Changed)]
+    assert "kept" not in {event.object.metadata.name for event in later}
+    assert audience.told_once()
+
+
 async def test_changes_during_a_cut_are_told_after_it(fragile: LocalCluster, audience: Audience) -> None:
-    """After a cut the stream resumes: what changed is told once, what was recreated as deleted and new."""
-    async with Relay(fragile.port) as relay, Client(kubeconfig(fragile.kubeconfig)) as direct:
-        async with Client(through(fragile, relay.port)) as client, asyncio.TaskGroup() as group:
-            await _set_up(direct)
-            task = group.create_task(audience.listen(client, Selection("default", labels="app"), QUICK))
-            await audience.until(lambda: audience.count(Synced) == 1)
-            relay.cut()
-            await audience.until(lambda: audience.count(Interrupted) >= 1)
-            before = len(audience.events)
-            await _change_behind(direct)
-            await relay.mend()
-            await audience.until(lambda: audience.count(Resumed) == 1 and audience.data() == AFTER)
-            task.cancel()
-        told = [event for event in audience.events[before:] if isinstance(event, Changed | Deleted)]
-        assert sum(isinstance(event, Deleted) for event in told) == 2
-        assert "kept" not in {event.object.metadata.name for event in told if isinstance(event, Changed)}
-        assert audience.told_once()
+    """After a cut the stream resumes without a new listing, and the server tells the deletions as they were."""
+    async with behind_a_cut(fragile, audience) as (_, relay):
+        await relay.mend()
+        await audience.until(lambda: audience.count(Resumed) == 1)
+    assert audience.count(Synced) == 1
+    deleted = [event for event in audience.events if isinstance(event, Deleted)]
+    assert {event.name for event in deleted} == {"deleted", "recreated"}
+    assert all(event.object is not None for event in deleted)
 
 
 async def test_forgotten_history_means_a_new_listing(fragile: LocalCluster, audience: Audience) -> None:
     """With etcd compacted and the server's own memory gone, a new listing finds every change and deletion."""
-    async with Relay(fragile.port) as relay, Client(kubeconfig(fragile.kubeconfig)) as direct:
-        async with Client(through(fragile, relay.port)) as client, asyncio.TaskGroup() as group:
-            await _set_up(direct)
-            task = group.create_task(audience.listen(client, Selection("default", labels="app"), QUICK))
-            await audience.until(lambda: audience.count(Synced) == 1)
-            relay.cut()
-            before = len(audience.events)
-            await _change_behind(direct)
-            last = await direct.apply(CONFIG_MAPS.ref("unrelated", "kube-system"), config_map("unrelated"))
-            await compact(fragile, int(last.decode(ConfigMap).metadata.resource_version))
-            kill(fragile)
-            await revive(fragile)
-            await relay.mend()
-            await audience.until(lambda: audience.count(Synced) == 2)
-            task.cancel()
-        assert audience.data() == AFTER
-        told = [event for event in audience.events[before:] if isinstance(event, Changed | Deleted)]
-        deleted = [event for event in told if isinstance(event, Deleted)]
-        assert {event.name for event in deleted} == {"deleted", "recreated"}
-        assert all(event.object is None for event in deleted), "found by listing, not told by the server"
-        assert "kept" not in {event.object.metadata.name for event in told if isinstance(event, Changed)}
-        assert audience.told_once()
+    async with behind_a_cut(fragile, audience) as (direct, relay):
+        last = await direct.apply(CONFIG_MAPS.ref("unrelated", "kube-system"), config_map("unrelated"))
+        await compact(fragile, int(last.decode(ConfigMap).metadata.resource_version))
+        kill(fragile)
+        await revive(fragile)
+        await relay.mend()
+        await audience.until(lambda: audience.count(Synced) == 2)
+    deleted = [event for event in audience.events if isinstance(event, Deleted)]
+    assert {event.name for event in deleted} == {"deleted", "recreated"}
+    assert all(event.object is None for event in deleted), "found by listing, not told by the server"
 
 
 AFTER = {"kept": {"v": "1"}, "changed": {"v": "2"}, "recreated": {"v": "3"}, "added": {"v": "4"}}

@@ -30,13 +30,6 @@ def processes_with(variable: str) -> list[int]:
     return found
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once the condition holds."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - other processes set no events
-            await asyncio.sleep(0.02)
-
-
 @pytest.fixture
 async def clusters(tmp_path: Path) -> AsyncIterator[LocalClusters]:
     """An empty root for clusters; whatever a test leaves there is ended, and nothing may be left then."""

@@ -4,7 +4,8 @@ import asyncio
 import os
 
 from starling.local.children import child
-from tests.integration.local.conftest import processes_with, until
+from tests.integration.local.conftest import processes_with
+from tests.waiting import until
 
 
 async def test_what_an_ended_program_started_ends_too() -> None:

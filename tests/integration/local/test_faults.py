@@ -7,19 +7,14 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL
-from contextlib import suppress
 
 import pytest
 
-from starling.local import LocalCluster, LocalClusters, LocalError
+from starling.local import LocalClusters, LocalError
+from tests.integration.clusters import kill
 from tests.integration.local.conftest import KubectlOn, processes_of
 from tests.rounds import ROUNDS
-
-
-def kill(cluster: LocalCluster, *components: str) -> None:
-    """End components with kill -9."""
-    for component in components:
-        os.kill(cluster.pids()[component], signal.SIGKILL)
+from tests.waiting import until
 
 
 async def test_killed_components_come_back_with_their_data(clusters: LocalClusters, kubectl_on: KubectlOn) -> None:
@@ -41,14 +36,20 @@ async def test_a_port_taken_meanwhile_is_given_up(clusters: LocalClusters, kubec
     kill(cluster, "kube-apiserver")
     with socket.socket() as squatter:
         squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        while True:  # until the kernel is done with the killed process's socket
-            with suppress(OSError):
-                squatter.bind(("127.0.0.1", cluster.port))
-                break
+        await until(lambda: bound(squatter, cluster.port))  # once the kernel is done with the killed one's socket
         squatter.listen()
         [moved] = await clusters.up("hub")
     assert moved.port != cluster.port
     assert kubectl_on(moved, "get", "namespace", "default", "-o", "name") == "namespace/default\n"
+
+
+def bound(taker: socket.socket, port: int) -> bool:
+    """Tell whether a socket has got a port."""
+    try:
+        taker.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.rounds

@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from starling.local import GitServer, LocalError
-from tests.integration.local.conftest import processes_with, until
+from tests.integration.local.conftest import processes_with
+from tests.waiting import until
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",

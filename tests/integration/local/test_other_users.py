@@ -11,7 +11,8 @@ import pytest
 from starling.local.cluster import LocalCluster, read_cluster
 from starling.local.clusters import is_absent_or_empty
 from starling.local.processes import MARK, find
-from tests.integration.local.conftest import processes_with, until
+from tests.integration.local.conftest import processes_with
+from tests.waiting import until
 
 NOBODY = 65534
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be, or make things for, somebody else")
