@@ -203,12 +203,10 @@ async def test_bookmarks_move_the_place_to_resume_from(
         await audience.until(lambda: audience.count(Synced) == 1)
         await client.apply(CONFIG_MAPS.ref("other", namespace), config_map("other"))
 
-        async def resumed() -> bool:
-            return len(recording.positions) >= 2
-
-        await until(resumed)
+        # A bookmark may come before the write, so the first stream to be opened again need not be further on.
+        await until(lambda: int(recording.positions[-1]) > int(recording.positions[0]))
         task.cancel()
-    assert int(recording.positions[1]) > int(recording.positions[0])
+    assert audience.count(Synced) == 1
     assert audience.count(Changed) == 0
 
 
