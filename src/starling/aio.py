@@ -1,4 +1,4 @@
-"""What asynchronous code stands on: an injected clock, backoff, and connections that weigh little.
+"""What asynchronous code stands on: an injected clock, backoff, a queue of work, and connections that weigh little.
 
 Whatever decides by time or waits asks the Clock it was given, so that tests run in virtual time; only `local` and the
 command line, which wait for real processes, ask the machine's.
@@ -6,16 +6,19 @@ command line, which wait for real processes, ask the machine's.
 
 import asyncio
 import asyncio.sslproto
+import heapq
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "SystemClock", "slim_tls_buffers"]
+__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "SystemClock", "Workqueue", "slim_tls_buffers"]
 
 TLS_BUFFER = 32 * 1024
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Clock(Protocol):
@@ -75,6 +78,89 @@ class Backoff:
     def reset(self) -> None:
         """Forget the failures so far."""
         self.failures = 0
+
+
+class Workqueue(Generic[K]):
+    """Keys that want work: each is waiting once at most, and never in two hands at a time.
+
+    A key added while it is in hand comes again once it is done. Mutable; for one event loop.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._ready: dict[K, None] = {}  # a set that keeps its order
+        self._in_hand: set[K] = set()
+        self._again: set[K] = set()
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._scheduled = 0
+        self._timer: asyncio.Task[None] | None = None
+        self._something = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many wait, those for a later time left out."""
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Have the key worked on as soon as someone is free; an appointment for later is dropped."""
+        self._due.pop(key, None)
+        if key in self._in_hand:
+            self._again.add(key)
+        else:
+            self._ready[key] = None
+            self._something.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have it worked on that much later, unless it is to be sooner anyway."""
+        due = self._clock.monotonic() + seconds
+        if key in self._ready or key in self._again or self._due.get(key, float("inf")) <= due:
+            return
+        self._due[key] = due
+        self._scheduled += 1
+        heapq.heappush(self._heap, (due, self._scheduled, key))
+        if self._heap[0][1] == self._scheduled:
+            self._set_timer()
+
+    def forget(self, key: K) -> None:
+        """Drop what is waiting of it."""
+        self._ready.pop(key, None)
+        self._again.discard(key)
+        self._due.pop(key, None)
+
+    async def get(self) -> K:
+        """The next key, in hand until `done`."""
+        while not self._ready:
+            self._something.clear()
+            await self._something.wait()
+        key = next(iter(self._ready))
+        del self._ready[key]
+        self._in_hand.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Let go of a key."""
+        self._in_hand.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """End the timer; nothing that was due later comes."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        self.close()
+        self._timer = asyncio.get_running_loop().create_task(self._ring())
+
+    async def _ring(self) -> None:
+        while self._heap:
+            due, _, key = self._heap[0]
+            if self._due.get(key) == due:  # else it was dropped or moved since
+                await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+            heapq.heappop(self._heap)
+            if self._due.get(key) == due:
+                self.add(key)
 
 
 def slim_tls_buffers() -> None:

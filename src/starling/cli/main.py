@@ -7,7 +7,7 @@ import typer
 
 from starling import __version__
 from starling.aio import slim_tls_buffers
-from starling.cli import console, install, local
+from starling.cli import console, health, install, local
 from starling.errors import InputError, OutOfTime, StarlingError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.command("install")(install.install)
+app.command("health")(health.health)
 
 
 def _print_version(wanted: bool) -> None:

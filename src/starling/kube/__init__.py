@@ -44,7 +44,7 @@ from starling.kube.errors import (
 )
 from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
 from starling.kube.transport import Patience
-from starling.kube.watch import Changed, Deleted, Event, Interrupted, Resumed, Synced, WatchOptions, watch
+from starling.kube.watch import Changed, Deleted, Event, Interrupted, Memory, Resumed, Synced, WatchOptions, watch
 
 __all__ = [
     "EVERYTHING",
@@ -72,6 +72,7 @@ __all__ = [
     "Invalid",
     "KubeError",
     "Listing",
+    "Memory",
     "Metadata",
     "Named",
     "NotFound",

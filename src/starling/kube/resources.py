@@ -158,7 +158,17 @@ class Body(msgspec.Struct, frozen=True):
     action: str
     warnings: tuple[str, ...] = ()
     etag: str = ""
-    not_modified: bool = False
+    code: int = 200
+
+    @property
+    def created(self) -> bool:
+        """Whether the write that this answers made a new object."""
+        return self.code == 201
+
+    @property
+    def not_modified(self) -> bool:
+        """Whether the server says that what we have is what it has."""
+        return self.code == 304
 
     def decode(self, into: type[T]) -> T:
         """The fields that `into` names; the rest is skipped unread. Unreadable where they aren't there."""

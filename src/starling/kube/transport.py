@@ -258,7 +258,7 @@ async def _body(response: aiohttp.ClientResponse, action: str) -> Body:
         raise Unreachable(action, _describe(error)) from error
     headers = response.headers
     warnings = tuple(_warning(text) for text in headers.getall("Warning", ()))
-    return Body(raw, action, warnings, headers.get("ETag", ""), response.status == 304)
+    return Body(raw, action, warnings, headers.get("ETag", ""), response.status)
 
 
 def _warning(header: str) -> str:

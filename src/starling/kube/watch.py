@@ -11,13 +11,14 @@
 
 A listing is compared with what was told before: what has vanished is told as Deleted, what is new or different as
 Changed, what is the same isn't told again. A stream that ends is resumed where it ended; one that the server can't
-resume (410) begins with a new listing. Bookmarks keep the place to resume from fresh.
+resume (410) begins with a new listing. Bookmarks keep the place to resume from fresh. Who keeps what it is told anyway
+lends its Memory, and nothing is kept twice.
 """
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import aiohttp
 import msgspec
@@ -40,7 +41,7 @@ from starling.kube.errors import (
 )
 from starling.kube.resources import Named, Resource, Selection, decode
 
-__all__ = ["Changed", "Deleted", "Event", "Interrupted", "Resumed", "Synced", "WatchOptions", "watch"]
+__all__ = ["Changed", "Deleted", "Event", "Interrupted", "Memory", "Resumed", "Synced", "WatchOptions", "watch"]
 
 T = TypeVar("T", bound=Named)
 
@@ -83,6 +84,26 @@ class Resumed(msgspec.Struct, frozen=True):
 Event = Changed[T] | Deleted[T] | Synced | Interrupted | Resumed
 
 
+class Memory(Protocol):
+    """What the consumer of a watch knows: one that learns by the events themselves need do nothing in the last two."""
+
+    def known(self) -> Iterable[tuple[str, str]]:
+        """Namespace and name of every object it takes to be there."""
+        ...
+
+    def state(self, namespace: str, name: str) -> tuple[str, str] | None:
+        """Uid and resourceVersion of an object as it knows it."""
+        ...
+
+    def learn(self, namespace: str, name: str, uid: str, resource_version: str) -> None:
+        """This state is about to be told."""
+        ...
+
+    def forget(self, namespace: str, name: str) -> None:
+        """This object's deletion is about to be told."""
+        ...
+
+
 class WatchOptions(msgspec.Struct, frozen=True):
     """In seconds: a stream's life and silence, the waits between tries, a server's start-up. And objects per page."""
 
@@ -100,13 +121,15 @@ async def watch(
     into: type[T],
     selection: Selection = EVERYTHING,
     options: WatchOptions | None = None,
+    *,
+    memory: Memory | None = None,
 ) -> AsyncGenerator[Event[T], None]:
     """Tell every object selected and every change to one, until the client is closed.
 
     What trying again can't mend (Forbidden, NotServed and the like) is raised, unless we were in sync before or the
     time for starting up isn't over: a server that starts refuses for a moment what it will allow.
     """
-    state = _Watch(client, resource, into, selection, options or WatchOptions())
+    state = _Watch(client, resource, into, selection, options or WatchOptions(), memory=memory or _Told())
     while True:
         try:
             if not state.position:
@@ -144,11 +167,38 @@ class _Bookmark(msgspec.Struct):
     metadata: Metadata
 
 
+class _Told:
+    """The memory of a watch whose consumer lends none: two plain strings an object, half the weight of tuples."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, str] = {}
+
+    def known(self) -> Iterable[tuple[str, str]]:
+        return (_pair(key) for key in self._states)
+
+    def state(self, namespace: str, name: str) -> tuple[str, str] | None:
+        state = self._states.get(f"{namespace}/{name}")
+        return None if state is None else _pair(state)
+
+    def learn(self, namespace: str, name: str, uid: str, resource_version: str) -> None:
+        self._states[f"{namespace}/{name}"] = f"{uid}/{resource_version}"
+
+    def forget(self, namespace: str, name: str) -> None:
+        self._states.pop(f"{namespace}/{name}", None)
+
+
 class _Watch(Generic[T]):
-    """Where one watch stands. Mutable: `_told` is what the consumer knows, `position` where the stream resumes."""
+    """Where one watch stands. Mutable: `_memory` is what the consumer knows, `position` where the stream resumes."""
 
     def __init__(
-        self, client: Client, resource: Resource, into: type[T], selection: Selection, options: WatchOptions
+        self,
+        client: Client,
+        resource: Resource,
+        into: type[T],
+        selection: Selection,
+        options: WatchOptions,
+        *,
+        memory: Memory,
     ) -> None:
         self.client = client
         self.resource = resource
@@ -162,8 +212,7 @@ class _Watch(Generic[T]):
         self._began = self._clock.monotonic()
         self._backoff = Backoff(options.first_wait, options.longest_wait)
         self._decoder = msgspec.json.Decoder(into)
-        # Two plain strings an object, "namespace/name" and "uid/resourceVersion": half the weight of tuples.
-        self._told: dict[str, str] = {}
+        self._memory = memory
 
     def interrupt(self, error: KubeError) -> Interrupted:
         """Tell that the connection is lost."""
@@ -186,7 +235,7 @@ class _Watch(Generic[T]):
 
     async def listing(self) -> AsyncGenerator[Event[T], None]:
         """What differs between all that exists now and what was told."""
-        unseen = dict(self._told)
+        unseen = set(self._memory.known())
         version = ""
         async for page in self.client.once().pages(
             self.resource, self.into, self.selection, page_size=self.options.page_size
@@ -195,12 +244,13 @@ class _Watch(Generic[T]):
             for event in self.resume():
                 yield event
             for item in page.items:
-                unseen.pop(_key(item), None)
+                unseen.discard((item.metadata.namespace, item.metadata.name))
                 for event in self._changed(item):
                     yield event
-        for key, state in unseen.items():
-            del self._told[key]
-            yield _vanished(key, state)
+        for namespace, name in unseen:
+            if state := self._memory.state(namespace, name):
+                self._memory.forget(namespace, name)
+                yield Deleted(namespace, name, state[0])
         self.position = version
         self.synced = True
         yield Synced(version)
@@ -250,33 +300,29 @@ class _Watch(Generic[T]):
     def _changed(self, item: T) -> list[Event[T]]:
         """Tell a state once; another uid under the same name means that the old object was deleted meanwhile."""
         meta = item.metadata
-        key, state = _key(item), f"{meta.uid}/{meta.resource_version}"
-        before = self._told.get(key)
-        if before == state:
+        before = self._memory.state(meta.namespace, meta.name)
+        if before == (meta.uid, meta.resource_version):
             return []
-        self._told[key] = state
-        if before is not None and not before.startswith(f"{meta.uid}/"):
-            return [_vanished(key, before), Changed(item)]
+        self._memory.learn(meta.namespace, meta.name, meta.uid, meta.resource_version)
+        if before is not None and before[0] != meta.uid:
+            return [Deleted(meta.namespace, meta.name, before[0]), Changed(item)]
         return [Changed(item)]
 
     def _deleted(self, item: T) -> list[Event[T]]:
         meta = item.metadata
-        known = self._told.pop(_key(item), None)
-        return [Deleted(meta.namespace, meta.name, meta.uid, item)] if known is not None else []
+        if self._memory.state(meta.namespace, meta.name) is None:
+            return []
+        self._memory.forget(meta.namespace, meta.name)
+        return [Deleted(meta.namespace, meta.name, meta.uid, item)]
 
 
 _LINE = msgspec.json.Decoder(_Line)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
-def _key(item: Named) -> str:
-    return f"{item.metadata.namespace}/{item.metadata.name}"
-
-
-def _vanished(key: str, state: str) -> Deleted[Any]:
-    """The deletion of an object whose end nobody saw."""
-    namespace, _, name = key.partition("/")
-    return Deleted(namespace, name, state.partition("/")[0])
+def _pair(text: str) -> tuple[str, str]:
+    first, _, second = text.partition("/")
+    return first, second
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

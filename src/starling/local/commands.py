@@ -57,7 +57,7 @@ API_SERVER = [
     "--service-account-issuer=https://kubernetes.default.svc",
     "--service-account-key-file=pki/service-accounts.pub",
     "--service-account-signing-key-file=pki/service-accounts.key",
-    "--service-cluster-ip-range=10.0.0.0/24",
+    "--service-cluster-ip-range=127.64.0.0/16",
     "--authorization-mode=RBAC",
     "--allow-privileged=true",
     # An Endpoints object can't hold a loopback address, and no pod runs that would use it.

@@ -27,7 +27,7 @@ SERVER_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-SERVER_ADDRESSES = ("127.0.0.1", "10.0.0.1")
+SERVER_ADDRESSES = ("127.0.0.1", "127.64.0.1")
 
 
 @dataclass(frozen=True, slots=True)

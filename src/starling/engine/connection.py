@@ -1,0 +1,251 @@
+"""A cluster as the engine keeps it: a client, the cache, and one watch for each kind in use.
+
+Whoever needs kinds says so with `want` and looks at what is `known`: nothing here makes a worker wait, and the listener
+is told when something has come of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from starling.aio import Backoff, Clock
+from starling.engine.cache import ClusterCache, KindMemory, Seen
+from starling.engine.settings import ClusterAccess, Limits, ReconciliationSettings
+from starling.kube import (
+    Changed,
+    Client,
+    Closed,
+    Deleted,
+    Interrupted,
+    KubeError,
+    NotFound,
+    NotServed,
+    Resource,
+    Resumed,
+    Selection,
+    Synced,
+    Unreachable,
+    watch,
+)
+from starling.objects import GroupVersionKind, ObjectKey
+
+__all__ = ["ANY_VERSION", "Connection"]
+
+LOG = logging.getLogger(__name__)
+ANY_VERSION = ""
+"""In place of a version: whichever the server prefers."""
+
+ASKED_AGAIN_WITHIN = 30.0
+
+
+@dataclass
+class _Kind:
+    """One kind that is followed. Mutable: whether all of it has been seen, and what is wrong with its watch."""
+
+    resource: Resource
+    synced: bool = False
+    error: KubeError | None = None
+
+
+@dataclass
+class _Answers:
+    """What discovery said of the kinds that were asked for. Mutable."""
+
+    resources: dict[GroupVersionKind, Resource] = field(default_factory=dict)
+    unserved: dict[GroupVersionKind, NotServed] = field(default_factory=dict)
+
+
+class Connection:
+    """One cluster. Mutable; `start` it in a running loop and `close` it."""
+
+    def __init__(
+        self,
+        name: str,
+        access: ClusterAccess,
+        settings: ReconciliationSettings,
+        *,
+        limits: Limits,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self.access = access
+        self.client = Client(access.source, clock=clock)
+        self.cache = ClusterCache(settings.instance_label_key, settings.assess, clock.now)
+        self.initialized = False
+        self.slots = asyncio.Semaphore(limits.per_cluster)
+        self._clock = clock
+        self._listener: Callable[[], None] | None = None
+        self._news = asyncio.Event()
+        self._wanted: set[GroupVersionKind] = set()
+        self._something_wanted = asyncio.Event()
+        self._answers = _Answers()
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._asking_failed: KubeError | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have it called whenever something came of what was wanted, or the connection was lost or is back."""
+        self._listener = listener
+
+    def something_new(self) -> asyncio.Event:
+        """What is set at the next such occasion, for one who has nothing else to do."""
+        return self._news
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+        if self._listener is not None:
+            self._listener()
+
+    def start(self) -> None:
+        """Begin to find out about kinds."""
+        self._spawn(self._ask())
+
+    async def close(self) -> None:
+        """End all watches and connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.client.close()
+
+    def want(self, kinds: Iterable[GroupVersionKind]) -> None:
+        """Have these kinds found and followed."""
+        known = self._answers.resources.keys() | self._answers.unserved.keys()
+        if new := set(kinds) - known - self._wanted:
+            self._wanted |= new
+            self._something_wanted.set()
+
+    def ask_again(self, kinds: Iterable[GroupVersionKind]) -> None:
+        """Have those of these kinds asked for again that weren't served."""
+        again = set(kinds) & self._answers.unserved.keys()
+        for kind in again:
+            del self._answers.unserved[kind]
+        self.want(again)
+
+    def served(self) -> dict[GroupVersionKind, Resource]:
+        """What is known of the kinds that were wanted."""
+        return self._answers.resources
+
+    def ready(self, kinds: Iterable[GroupVersionKind]) -> bool:
+        """Whether it is known of each of these kinds that it isn't served, or everything of it was seen."""
+        return all(kind in self._answers.unserved or self._synced(kind) for kind in kinds)
+
+    def all_ready(self) -> bool:
+        """Whether there is an answer to all that was ever wanted."""
+        return not self._wanted and all(kind.synced for kind in self._kinds.values())
+
+    def _synced(self, kind: GroupVersionKind) -> bool:
+        followed = self._kinds.get((kind.group, kind.kind))
+        return kind in self._answers.resources and followed is not None and followed.synced
+
+    @property
+    def error(self) -> KubeError | None:
+        """What keeps us from knowing how the cluster stands."""
+        return self._asking_failed or next((each.error for each in self._kinds.values() if each.error), None)
+
+    async def _ask(self) -> None:
+        """Answer what is wanted, one question after the other, however long the cluster is away."""
+        backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        while True:
+            while self._wanted:
+                kind = next(iter(self._wanted))
+                try:
+                    await self._find(kind)
+                except KubeError as error:
+                    self._asking_failed = error
+                    self._tell()
+                    await self._clock.sleep(backoff.next())
+                else:
+                    self._asking_failed = None
+                    backoff.reset()
+                    self._wanted.discard(kind)
+            self._tell()
+            self._something_wanted.clear()
+            await self._something_wanted.wait()
+
+    async def _find(self, kind: GroupVersionKind) -> None:
+        discovery = self.client.discovery
+        try:
+            resource = (
+                await discovery.resource(kind) if kind.version else await discovery.preferred(kind.group, kind.kind)
+            )
+        except NotServed as error:
+            self._answers.unserved[kind] = error
+            return
+        self._answers.resources[kind] = resource
+        if (kind.group, kind.kind) not in self._kinds:
+            followed = self._kinds[kind.group, kind.kind] = _Kind(resource)
+            self._spawn(self._follow(followed))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, kind: _Kind) -> None:
+        """Keep the cache up to date with one kind, for as long as the cluster serves it."""
+        backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        while True:
+            try:
+                await self._listen(kind)
+            except Closed:
+                return
+            except NotServed:
+                self._forget(kind)
+                return
+            except KubeError as error:
+                kind.error = error
+                LOG.warning("%s: can't follow %s: %s", self.name, kind.resource, error)
+                self._tell()
+            await self._clock.sleep(backoff.next())
+
+    async def _listen(self, kind: _Kind) -> None:
+        memory = KindMemory(self.cache, kind.resource)
+        selection = Selection(labels=self.cache.label_key)
+        async with aclosing(watch(self.client, kind.resource, Seen, selection, memory=memory)) as events:
+            async for event in events:
+                match event:
+                    case Changed(object=seen):
+                        self.cache.see(kind.resource, seen)
+                    case Deleted(namespace=namespace, name=name, uid=uid):
+                        await self._believe(kind.resource, namespace, name, uid)
+                    case Interrupted(error=NotServed() as error):
+                        raise error
+                    case Interrupted(error=error):
+                        kind.error = error
+                        self._tell()
+                    case Synced() | Resumed():
+                        kind.error = None
+                        kind.synced = kind.synced or isinstance(event, Synced)
+                        self._tell()
+
+    async def _believe(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        """Learn of a deletion, after a look: on a watch by label, losing the label looks just the same."""
+        key = ObjectKey(resource.group, resource.kind, namespace, name)
+        record = self.cache.get(key)
+        if record is None or record.uid != uid:
+            return
+        backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        while record.manifest:
+            try:
+                seen = (await self.client.get(resource.ref(name, namespace))).decode(Seen)
+            except NotFound:
+                break
+            except Unreachable:
+                await self._clock.sleep(backoff.next())
+            else:
+                self.cache.see(resource, seen, keep_owner=True)
+                return
+        self.cache.gone(key, uid)
+
+    def _forget(self, kind: _Kind) -> None:
+        """The cluster doesn't serve a kind any more: nothing of it is there."""
+        group_kind = (kind.resource.group, kind.resource.kind)
+        del self._kinds[group_kind]
+        for each in [each for each in self._answers.resources if (each.group, each.kind) == group_kind]:
+            del self._answers.resources[each]
+        for record in list(self.cache.of_kind(*group_kind)):
+            self.cache.gone(record.key, record.uid)
+        self._tell()

@@ -1,0 +1,118 @@
+"""Doing what a plan says: concurrently, bounded, up to the first wait that isn't met.
+
+`execute` never waits for a cluster to become ready: it returns what is waited for, and whoever called it plans anew
+when something has happened.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from starling.engine.apply import apply_object, create_object
+from starling.engine.plan import Action, Plan, Task, met
+from starling.engine.prune import orphan_object, prune_object
+from starling.engine.target import Target
+from starling.engine.unit import Drift, Problem
+from starling.errors import StarlingError
+
+__all__ = ["Outcome", "SyncEvent", "execute"]
+
+REMOVALS = frozenset({Action.PRUNE, Action.ORPHAN, Action.RELEASE})
+
+
+@dataclass(frozen=True, slots=True)
+class SyncEvent:
+    """One task is done, or failed for a reason."""
+
+    unit_id: str
+    task: Task
+    outcome: str
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far a plan was carried out. `waiting` is the wait that stopped it; `wave` the last that was waited for."""
+
+    problems: tuple[Problem, ...] = ()
+    waiting: Task | None = None
+    wave: int | None = None
+    shared: tuple[Drift, ...] = ()
+    done: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything was done."""
+        return not self.problems and self.waiting is None
+
+
+@dataclass
+class _Run:
+    """One carrying out of a plan. Mutable: what has happened so far."""
+
+    target: Target
+    tell: Callable[[SyncEvent], None]
+    problems: list[Problem] = field(default_factory=list)
+    shared: list[Drift] = field(default_factory=list)
+    done: int = 0
+
+    async def do(self, task: Task) -> None:
+        """One task; what goes wrong with it is noted and stops no other task of its tier."""
+        try:
+            outcome = await self._act(task)
+        except StarlingError as error:
+            problem = Problem(error.reason, error.message, task.key, error.hint or "")
+            self.problems.append(problem)
+            self.tell(SyncEvent(self.target.unit.id, task, "failed", problem))
+        else:
+            self.done += 1
+            self.tell(SyncEvent(self.target.unit.id, task, outcome))
+
+    async def _act(self, task: Task) -> str:
+        match task.action:
+            case Action.APPLY:
+                result = await apply_object(self.target, task)
+                self.shared += result.shared
+                return result.outcome
+            case Action.CREATE:
+                return await create_object(self.target, task)
+            case Action.PRUNE:
+                return await prune_object(self.target, task)
+            case Action.ORPHAN:
+                return await orphan_object(self.target, task)
+            case Action.RELEASE:
+                assert task.key is not None
+                self.target.cache.disown(task.key)
+                return "left"
+            case Action.WAIT:
+                raise AssertionError(task)
+
+    def outcome(self, waiting: Task | None, wave: int | None) -> Outcome:
+        """What came of it."""
+        return Outcome(tuple(self.problems), waiting, wave, tuple(self.shared), self.done)
+
+
+async def execute(plan: Plan, target: Target, tell: Callable[[SyncEvent], None]) -> Outcome:
+    """Do the tasks in order, those of one tier at once; stop at an unmet wait, or after a wave in which one failed."""
+    run = _Run(target, tell)
+    passed: int | None = None
+    failed: int | None = None
+    for step in _steps(plan.tasks):
+        first = step[0]
+        if failed is not None and (first.action in REMOVALS or (plan.gated and first.wave != failed)):
+            break
+        if first.action is Action.WAIT:
+            if unmet := next((task for task in step if not met(task, target.cache.records)), None):
+                return run.outcome(unmet, passed)
+            passed = first.wave if first.ends_wave else passed
+            continue
+        await asyncio.gather(*(run.do(task) for task in step))
+        if run.problems and failed is None:
+            failed = first.wave
+    return run.outcome(None, passed)
+
+
+def _steps(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Runs of tasks that may be done at the same time."""
+    return [list(step) for _, step in groupby(tasks, key=lambda task: (task.action in REMOVALS, task.wave, task.tier))]

@@ -1,0 +1,62 @@
+"""The other units of a cluster: what they render, so that objects can move between units without being deleted."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from starling.engine.connection import Connection
+from starling.engine.prepare import prepare
+from starling.engine.settings import ManifestGenerator, ReconciliationSettings, SyncStore
+from starling.engine.state import UnitState
+from starling.engine.unit import Unit, namespace_of
+from starling.errors import StarlingError
+from starling.objects import ObjectKey
+
+__all__ = ["Neighbours"]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """All units of this engine, asked on behalf of one of them."""
+
+    units: Mapping[str, UnitState]
+    store: SyncStore
+    generator: ManifestGenerator
+    settings: ReconciliationSettings
+    look_at: Callable[[str], None]
+
+    async def renders(self, owner: str, key: ObjectKey, connection: Connection) -> bool:
+        """Whether the unit that owns an object still wants it: one that is unknown here wants nothing."""
+        state = self.units.get(owner)
+        if state is not None and state.connection is connection:
+            record = connection.cache.get(key)
+            return record is not None and bool(record.manifest)
+        stored = await self.store.get(owner)
+        return stored is not None and key in stored.status.inventory
+
+    async def rendered(self, unit: Unit, keys: frozenset[ObjectKey], connection: Connection) -> frozenset[ObjectKey]:
+        """Which of these objects others of the unit's namespace render by now."""
+        found: set[ObjectKey] = set()
+        for unit_id, state in list(self.units.items()):
+            other = state.unit
+            if other is None or unit_id == unit.id or other.cluster != unit.cluster or other.deleting:
+                continue
+            if namespace_of(unit_id) == namespace_of(unit.id):
+                found |= keys & await self._keys(other, connection)
+        return frozenset(found)
+
+    async def _keys(self, unit: Unit, connection: Connection) -> frozenset[ObjectKey]:
+        try:
+            manifests, _ = await self.generator.generate(unit, unit.revision, no_cache=False)
+            prepared = prepare(manifests, unit, connection.served(), self.settings.instance_label_key)
+        except StarlingError:
+            return frozenset()  # its own trouble, told at its own sync
+        return frozenset(desired.key for desired in prepared.desired)
+
+    def released(self, keys: frozenset[ObjectKey]) -> None:
+        """Have those look again who were refused one of these objects."""
+        if not keys:
+            return
+        for unit_id, state in self.units.items():
+            if any(problem.key in keys for problem in state.problems):
+                state.look = True
+                self.look_at(unit_id)

@@ -1,0 +1,223 @@
+"""One unit's operation: generate, prepare, plan, execute, and write down what came of it.
+
+The record (§6.1) is written before a revision's first apply, with the ids of what will be there, and after the last.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from starling.aio import Clock
+from starling.engine.callbacks import Callbacks, SyncCompleted
+from starling.engine.connection import Connection
+from starling.engine.execute import Outcome, execute
+from starling.engine.fields import attribute
+from starling.engine.ignoring import left_out
+from starling.engine.inventory import baseline
+from starling.engine.neighbours import Neighbours
+from starling.engine.plan import Action, Plan, Snapshot, Task, plan, plan_removal
+from starling.engine.prepare import UNKNOWN_KIND, Desired, Prepared, kinds_needed, prepare
+from starling.engine.settings import ManifestGenerator, ReconciliationSettings
+from starling.engine.state import UnitState, status_of
+from starling.engine.target import Target
+from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem, Unit, UnitStatus
+from starling.errors import StarlingError
+from starling.objects import ObjectKey
+
+__all__ = ["Operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Carries out operations. What it changes is in the UnitState and the connection it is given, and the cluster."""
+
+    settings: ReconciliationSettings
+    generator: ManifestGenerator
+    callbacks: Callbacks
+    clock: Clock
+    neighbours: Neighbours
+    write: Callable[[UnitState, UnitStatus], Awaitable[None]]
+    in_all: asyncio.Semaphore
+
+    async def operate(self, state: UnitState, connection: Connection) -> None:
+        """Do what there is to do for a unit, as far as it can be done now."""
+        unit = _unit(state)
+        no_cache, state.look, state.no_cache = state.no_cache, False, False
+        if any(problem.reason == UNKNOWN_KIND for problem in state.problems):
+            state.problems = ()
+            connection.ask_again(state.kinds)
+        try:
+            if unit.deleting:
+                await self._remove(state, connection)
+            elif (prepared := await self.prepared(state, connection, no_cache=no_cache)) is None:
+                state.look, state.no_cache = True, False
+            else:
+                await self._sync(state, connection, prepared)
+        except StarlingError as error:
+            self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
+
+    async def prepared(self, state: UnitState, connection: Connection, *, no_cache: bool) -> Prepared | None:
+        """What the unit wants of its cluster; None while it isn't known which of the kinds the cluster serves."""
+        unit = _unit(state)
+        manifests, state.revision = await self.generator.generate(unit, unit.revision, no_cache=no_cache)
+        manifests = [each for each in manifests if self.settings.resources_filter.allows(each.key)]
+        state.kinds = frozenset(kinds_needed(manifests))
+        connection.want(state.kinds)
+        if not connection.ready(state.kinds):
+            return None
+        return prepare(manifests, unit, connection.served(), self.settings.instance_label_key)
+
+    async def plan(self, state: UnitState, connection: Connection, prepared: Prepared) -> Plan:
+        """What there is to do; objects that would be pruned are left to other units that render them by now."""
+        unit, now = _unit(state), self.clock.monotonic()
+        snapshot = Snapshot(
+            owned=connection.cache.owned(unit.id),
+            others=await self._owners(unit, connection, prepared),
+            resting=state.contention.resting(now),
+            operation=state.operation,
+            everything=now >= state.due,
+        )
+        made = plan(prepared, snapshot, unit)
+        pruned = frozenset(task.key for task in made.tasks if task.action is Action.PRUNE and task.key is not None)
+        if pruned and (wanted := await self.neighbours.rendered(unit, pruned, connection)):
+            return plan(prepared, replace(snapshot, wanted=wanted), unit)
+        return made
+
+    async def _owners(
+        self, unit: Unit, connection: Connection, prepared: Prepared
+    ) -> dict[ObjectKey, tuple[str, bool]]:
+        found = {}
+        for desired in prepared.desired:
+            record = connection.cache.get(desired.key)
+            if record is not None and record.owner != unit.id:
+                found[desired.key] = (
+                    record.owner,
+                    await self.neighbours.renders(record.owner, desired.key, connection),
+                )
+        return found
+
+    async def _sync(self, state: UnitState, connection: Connection, prepared: Prepared) -> None:
+        unit = _unit(state)
+        everything = self.clock.monotonic() >= state.due
+        todo = await self.plan(state, connection, prepared)
+        if todo.refusal is not None:
+            self._fail(state, (todo.refusal,))
+            return
+        todo = await self._allowed(unit, todo)
+        self._note_drift(state, connection, todo)
+        await self._begin(state, connection, prepared, todo)
+        outcome = await execute(todo, self.target(unit, connection), self.callbacks.sync_event.tell)
+        for desired in prepared.desired:
+            if desired.create_only:
+                connection.cache.made_once(desired.key)
+        self._end(state, connection, outcome, todo.problems)
+        if everything and outcome.finished:
+            state.put_off(self.clock.monotonic())
+        self.neighbours.released(_keys(todo, Action.RELEASE))
+
+    async def _allowed(self, unit: Unit, todo: Plan) -> Plan:
+        """The plan as those leave it who have a say."""
+        return replace(todo, tasks=await self.callbacks.before_sync(unit, todo.tasks)) if todo.work else todo
+
+    def target(self, unit: Unit, connection: Connection) -> Target:
+        """Where the unit's tasks are done, and as whom."""
+        client = connection.client
+        writer = client.impersonating(unit.identity) if unit.identity is not None else client
+        return Target(unit, client, writer, connection.cache, self.settings, (connection.slots, self.in_all))
+
+    async def _begin(self, state: UnitState, connection: Connection, prepared: Prepared, todo: Plan) -> None:
+        """Write down what will be there before any of it is; not again until something else comes in."""
+        unit, operation = _unit(state), state.operation
+        if operation is None or operation.digest != prepared.digest:
+            state.in_progress_since = None
+            operation = Operation(digest=prepared.digest, revision=state.revision, started_at=self.clock.now())
+        elif operation.phase is Phase.FAILED:
+            operation = msgspec.structs.replace(operation, phase=Phase.RUNNING, message="", finished_at=None)
+        state.operation, state.problems, state.waiting = operation, (), None
+        renewed = [task.key for task in todo.work if task.renews and task.key is not None]
+        new = {key: "" for key in renewed if connection.cache.get(key) is None}
+        connection.cache.expect(unit.id, new, as_left=False)
+        if new or (renewed and state.baseline):
+            state.baseline = ""
+            await self.write(state, status_of(state, connection.cache.owned(unit.id), self.clock.monotonic()))
+
+    def _end(
+        self, state: UnitState, connection: Connection, outcome: Outcome, problems: Sequence[Problem] = ()
+    ) -> None:
+        """Take in what came of it. It is written down by whoever looks at the unit next, which is at once."""
+        unit, operation = _unit(state), state.operation
+        if operation is not None and outcome.wave is not None:
+            state.operation = msgspec.structs.replace(operation, wave=outcome.wave)
+        shared = {drift.key: drift for drift in (*state.shared, *outcome.shared)}
+        state.shared = tuple(shared.values())[-MOST_PROBLEMS:]
+        state.waiting = outcome.waiting
+        if problems := (*problems, *outcome.problems):
+            self._fail(state, problems)
+            return
+        state.problems, state.retry_at = (), None
+        state.backoff.reset()
+        if outcome.waiting is not None:
+            return
+        owned = connection.cache.owned(unit.id)
+        state.baseline = baseline((key, record.manifest, record.expected) for key, record in owned.items())
+        state.applied_revision = state.revision
+        self._finish(state, Phase.SUCCEEDED, "")
+
+    def _fail(self, state: UnitState, problems: Sequence[Problem]) -> None:
+        """Note what is wrong, and when to try again."""
+        state.problems = tuple(problems)
+        state.retry_at = self.clock.monotonic() + state.backoff.next()
+        self._finish(state, Phase.FAILED, problems[0].message)
+
+    def _finish(self, state: UnitState, phase: Phase, message: str) -> None:
+        """End the operation that is under way, if one is: a repair that fails doesn't undo what had succeeded."""
+        if state.operation is None or state.operation.phase is not Phase.RUNNING:
+            return
+        state.operation = msgspec.structs.replace(
+            state.operation, phase=phase, message=message, finished_at=self.clock.now()
+        )
+        self.callbacks.sync_completed.tell(SyncCompleted(_unit(state), state.operation))
+
+    def _note_drift(self, state: UnitState, connection: Connection, todo: Plan) -> None:
+        """Remember what was taken from us and by whom, before it is put right."""
+        now = self.clock.monotonic()
+        for task in todo.tasks:
+            if task.desired is None or task.record is None or not task.record.drifted or task.renews:
+                continue
+            for drift in self._taken(_unit(state), connection, task.desired):
+                state.drift.append(drift)
+                state.contention.taken(drift, now)
+
+    def _taken(self, unit: Unit, connection: Connection, desired: Desired) -> tuple[Drift, ...]:
+        evidence = connection.cache.evidence(desired.key)
+        if not evidence:
+            return (Drift(desired.key, ()),)
+        content = left_out(desired.manifest.content, self.settings.ignored(unit, desired.key))
+        return attribute(desired.key, content, evidence)
+
+    async def _remove(self, state: UnitState, connection: Connection) -> None:
+        """Take the unit's objects away, or our marks off them; done when there are none left."""
+        unit = _unit(state)
+        todo = await self._allowed(unit, plan_removal(connection.cache.owned(unit.id), unit))
+        outcome = await execute(todo, self.target(unit, connection), self.callbacks.sync_event.tell)
+        state.waiting = outcome.waiting
+        if outcome.problems:
+            self._fail(state, outcome.problems)
+            return
+        state.problems, state.retry_at = (), None
+        left = [record for record in connection.cache.owned(unit.id).values() if record.live]
+        if outcome.waiting is None and left:
+            state.waiting = Task(Action.WAIT, "is being deleted", 0, key=left[0].key, awaited=(left[0].key,))
+        state.removed = not left
+
+
+def _unit(state: UnitState) -> Unit:
+    if state.unit is None:
+        raise AssertionError  # only units that were read are operated on
+    return state.unit
+
+
+def _keys(todo: Plan, action: Action) -> frozenset[ObjectKey]:
+    return frozenset(task.key for task in todo.tasks if task.action is action and task.key is not None)

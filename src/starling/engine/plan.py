@@ -1,0 +1,280 @@
+"""What to do to a cluster so that it matches: a pure function from manifests and what is known to a list of tasks.
+
+The order is wave, tier of kinds, name; waits stand between the waves and after CRDs; prunes come last, in reverse. A
+plan is data: dry-run, command line and execution share it.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from starling.engine.cache import Record
+from starling.engine.health import Readiness
+from starling.engine.order import Tier, tier
+from starling.engine.ownership import may_take
+from starling.engine.prepare import Desired, Prepared
+from starling.engine.unit import Operation, Phase, Problem, Unit
+from starling.objects import ObjectKey, digest
+
+__all__ = ["Action", "Plan", "Snapshot", "Task", "met", "plan", "plan_removal"]
+
+CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
+END_OF_WAVE = len(Tier)
+
+
+class Action(enum.StrEnum):
+    """What a task does."""
+
+    APPLY = "apply"
+    CREATE = "create"
+    PRUNE = "prune"
+    ORPHAN = "orphan"
+    RELEASE = "release"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One step and why.
+
+    A wait is for all of `awaited` to be Current; or, if it has a `key`, for that object to be gone. A release does
+    nothing to the object, which is no longer the unit's.
+    """
+
+    action: Action
+    reason: str
+    wave: int
+    tier: int = 0
+    key: ObjectKey | None = None
+    desired: Desired | None = None
+    record: Record | None = None
+    awaited: tuple[ObjectKey, ...] = ()
+
+    @property
+    def renews(self) -> bool:
+        """Whether this brings a manifest that wasn't applied before, rather than repairing."""
+        return self.desired is not None and (self.record is None or self.record.manifest != self.desired.digest)
+
+    @property
+    def ends_wave(self) -> bool:
+        """Whether this is the wait for a whole wave."""
+        return self.tier == END_OF_WAVE
+
+    def __str__(self) -> str:
+        what = str(self.key) if self.key is not None else f"wave {self.wave}"
+        return f"{self.action} {what}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known of a unit on its cluster, when planning begins.
+
+    `owned` are the unit's records; `others` the owners of desired objects that aren't its own, with whether that owner
+    still renders the object; `wanted` what other units of its namespace render; `resting` what isn't repaired for now.
+    """
+
+    owned: Mapping[ObjectKey, Record]
+    others: Mapping[ObjectKey, tuple[str, bool]] = field(default_factory=dict)
+    wanted: frozenset[ObjectKey] = frozenset()
+    resting: frozenset[ObjectKey] = frozenset()
+    operation: Operation | None = None
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Tasks in the order of their doing; `refusal` says why none of them may be done. `gated`: waves wait for waves."""
+
+    tasks: tuple[Task, ...] = ()
+    gated: bool = False
+    problems: tuple[Problem, ...] = ()
+    unchanged: int = 0
+    refusal: Problem | None = None
+    digest: str = ""
+
+    @property
+    def work(self) -> tuple[Task, ...]:
+        """The tasks that do something; a plan without any is one of a unit that is as it should be."""
+        return tuple(task for task in self.tasks if task.action is not Action.WAIT)
+
+
+def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
+    """What to do so that the cluster has what is desired of the unit, and nothing else of it.
+
+    A wave with a problem in it is done as far as it goes; later waves and removals have to wait until it is mended.
+    """
+    problems = list(prepared.problems)
+    last = prepared.blocked
+    work: list[Task] = []
+    pending: list[Task] = []
+    for desired in prepared.desired:
+        match _consider(desired, snapshot, unit):
+            case Problem() as problem:
+                problems.append(problem)
+                last = desired.wave if last is None else min(last, desired.wave)
+            case Task(action=Action.WAIT) as task:
+                pending.append(task)
+            case Task() as task:
+                work.append(task)
+    removals = _removals(prepared, snapshot, unit)
+    plan_digest = digest([prepared.digest, sorted(str(task.key) for task in removals if task.action is Action.PRUNE)])
+    gated = not _done(snapshot.operation, prepared.digest)
+    tasks = _with_waits(prepared.desired, work, snapshot.operation, prepared.digest) if gated else tuple(work)
+    return Plan(
+        tasks=(*tasks, *pending, *_reversed(removals))
+        if last is None
+        else tuple(task for task in tasks if task.wave < last or (task.wave == last and task.key is not None)),
+        gated=gated,
+        problems=tuple(problems),
+        unchanged=len(prepared.desired) - len(work) - len(problems) + len(prepared.problems),
+        refusal=_guard(prepared, removals, snapshot, unit, plan_digest),
+        digest=plan_digest,
+    )
+
+
+def plan_removal(owned: Mapping[ObjectKey, Record], unit: Unit) -> Plan:
+    """What to do when the unit itself goes: take everything along, or leave it without our marks."""
+    orphan = unit.deletion_policy == "Orphan"
+    reason = "the unit is removed and leaves its objects" if orphan else "the unit is removed"
+    live = [record for record in owned.values() if record.live]
+    tasks = [_removal(record, reason, orphan=orphan) for record in live]
+    return Plan(tasks=_reversed(tasks))
+
+
+def met(wait: Task, records: Mapping[ObjectKey, Record]) -> bool:
+    """Whether what is waited for has come: objects that are Current, or one that is to go and has gone."""
+    found = [records.get(key) for key in wait.awaited]
+    if wait.key is not None:
+        return all(record is None or not record.live for record in found)
+    return all(record is not None and record.readiness is Readiness.CURRENT for record in found)
+
+
+def _consider(desired: Desired, snapshot: Snapshot, unit: Unit) -> Task | Problem | None:
+    """What one object needs."""
+    record = snapshot.owned.get(desired.key)
+    if record is None and (other := snapshot.others.get(desired.key)) is not None:
+        if refusal := may_take(unit.id, *other):
+            return Problem("OwnedByAnother", f"{desired.key}: {refusal}", desired.key)
+        return _task(desired, None, f"moves here from {other[0]}")
+    if record is not None and record.readiness is Readiness.TERMINATING:
+        return Task(
+            Action.WAIT, "is being deleted, and will be made anew", desired.wave, desired.tier,
+            awaited=(desired.key,), record=record, desired=desired, key=desired.key,
+        )  # fmt: skip
+    if reason := _why(desired, record, snapshot):
+        return _task(desired, record, reason)
+    return None
+
+
+def _why(desired: Desired, record: Record | None, snapshot: Snapshot) -> str:
+    """The reason to apply an object; empty if there is none."""
+    if record is None or record.manifest != desired.digest:
+        known = record is not None and (record.manifest or record.live)
+        return "changed in the manifests" if known else "new"
+    if desired.create_only:
+        return ""  # made once: that it is gone, a finished Job's usual end, is no reason to make it again
+    reasons = {
+        "missing": not record.live,
+        "due to be applied again": snapshot.everything,
+        "not known to be as it was left": not record.expected,
+        "drifted": record.drifted and desired.key not in snapshot.resting,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _task(desired: Desired, record: Record | None, reason: str) -> Task:
+    action = Action.CREATE if desired.create_only else Action.APPLY
+    return Task(action, reason, desired.wave, desired.tier, desired.key, desired, record)
+
+
+def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
+    """What becomes of objects that are no longer desired; what a manifest with a problem may mean is still desired."""
+    desired = {each.key for each in prepared.desired} | prepared.withheld
+    found = []
+    for key, record in snapshot.owned.items():
+        if key in desired:
+            continue
+        if not record.live:
+            found.append(_release(record, "is gone already"))
+        elif key in snapshot.wanted:
+            found.append(_release(record, "another unit renders it now"))
+        elif not unit.prune:
+            found.append(_release(record, "no longer in the manifests, and pruning is off"))
+        else:
+            found.append(_removal(record, "no longer in the manifests", orphan=False))
+    return found
+
+
+def _release(record: Record, reason: str) -> Task:
+    place = tier(record.key.group, record.key.kind)
+    return Task(Action.RELEASE, reason, record.wave, place, record.key, record=record)
+
+
+def _removal(record: Record, reason: str, *, orphan: bool) -> Task:
+    """Prune an object, or leave it without our marks if it is to be kept; one already going is waited for."""
+    key, place = record.key, tier(record.key.group, record.key.kind)
+    if record.readiness is Readiness.TERMINATING and not orphan:
+        return Task(Action.WAIT, "is being deleted", record.wave, place, key, record=record, awaited=(key,))
+    if record.kept and not orphan:
+        return Task(Action.ORPHAN, f"{reason}, but marked to be kept", record.wave, place, key, record=record)
+    if record.controlled and not orphan:
+        return Task(Action.ORPHAN, f"{reason}, but a controller owns it", record.wave, place, key, record=record)
+    action = Action.ORPHAN if orphan else Action.PRUNE
+    return Task(action, reason, record.wave, place, key, record=record)
+
+
+def _reversed(removals: Iterable[Task]) -> tuple[Task, ...]:
+    """In reverse order of applying; what only has to be waited for comes last, to hold up nothing."""
+    order = sorted(removals, key=lambda task: (task.wave, task.tier, task.key), reverse=True)
+    return tuple(sorted(order, key=lambda task: task.action is Action.WAIT))
+
+
+def _guard(
+    prepared: Prepared, removals: Sequence[Task], snapshot: Snapshot, unit: Unit, plan_digest: str
+) -> Problem | None:
+    """Refuse to delete all that a unit had: a wrong path or an empty render looks just like that."""
+    pruned = [task for task in removals if task.action is Action.PRUNE]
+    stay = snapshot.wanted | prepared.withheld | {each.key for each in prepared.desired}
+    if not pruned or any(record.live and key in stay for key, record in snapshot.owned.items()):
+        return None
+    if unit.allow_empty or unit.confirm == plan_digest:
+        return None
+    return Problem(
+        "WouldDeleteEverything",
+        f"this would delete everything {unit.id} has: {len(pruned)} objects, {pruned[0].key} among them",
+        hint=f"is the path right? If it is meant: allowEmpty, or the annotation starling.dev/confirm: {plan_digest}",
+    )
+
+
+def _done(operation: Operation | None, wanted: str) -> bool:
+    return operation is not None and operation.digest == wanted and operation.phase is Phase.SUCCEEDED
+
+
+def _with_waits(
+    desired: Sequence[Desired], work: Sequence[Task], operation: Operation | None, wanted: str
+) -> tuple[Task, ...]:
+    """The work with a wait after each wave but the last, and after CRDs; waves done aren't waited for again."""
+    passed = operation.wave if operation is not None and operation.digest == wanted else None
+    by_wave: dict[int, list[Task]] = {}
+    for task in work:
+        by_wave.setdefault(task.wave, []).append(task)
+    tasks: list[Task] = []
+    waves = [(number, tuple(each)) for number, each in groupby(desired, key=lambda each: each.wave)]
+    for index, (number, members) in enumerate(waves):
+        todo = by_wave.get(number, [])
+        tasks += _after_crds(number, members, todo)
+        if index + 1 < len(waves) and (passed is None or number > passed):
+            keys = tuple(each.key for each in members)
+            tasks.append(Task(Action.WAIT, f"wave {number} must be Current", number, END_OF_WAVE, awaited=keys))
+    return tuple(tasks)
+
+
+def _after_crds(wave: int, members: Sequence[Desired], todo: Sequence[Task]) -> list[Task]:
+    """A wave's work, with a wait for its CRDs before whatever comes after them."""
+    crds = tuple(each.key for each in members if (each.key.group, each.key.kind) == CRD)
+    crd_tier = tier(*CRD)
+    before = [task for task in todo if task.tier <= crd_tier]
+    after = [task for task in todo if task.tier > crd_tier]
+    wait = [Task(Action.WAIT, "CRDs must be established", wave, crd_tier, awaited=crds)] if crds and after else []
+    return [*before, *wait, *after]

@@ -1,0 +1,127 @@
+"""One object deleted, or left without our marks; never another than the one that was meant."""
+
+from typing import Any
+
+import msgspec
+
+from starling.engine.cache import Record, Seen
+from starling.engine.ownership import TRACKING, owner
+from starling.engine.plan import Task
+from starling.engine.target import Target
+from starling.kube import FIELD_MANAGER, Conflict, DeleteOptions, Invalid, NotFound, NotServed, Ref
+from starling.objects import ObjectKey
+
+__all__ = ["delete_object", "orphan_object", "prune_object"]
+
+TRIES = 5
+
+
+async def prune_object(target: Target, task: Task) -> str:
+    """Delete a task's object if it is still ours."""
+    record = task.record
+    assert record is not None
+    target.cache.disown(record.key)
+    try:
+        ref = await target.preferred_ref(record.key)
+    except NotServed:  # its CRD went first, and took it along
+        target.cache.gone(record.key, record.uid)
+        return "gone"
+    async with target.writing(record.key):
+        gone = await delete_object(target, ref, record)
+    return "pruned" if gone else "being deleted"
+
+
+async def delete_object(target: Target, ref: Ref, record: Record | None) -> bool:
+    """Delete the object that the record means, in the state that it knows; whether it is gone already.
+
+    An object that has changed since is looked at again: it may belong to another by now.
+    """
+    for attempt in range(TRIES):
+        current = record if attempt == 0 else await _look(target, ref)
+        if current is None or not current.live or current.owner != target.unit.id:
+            return True
+        try:
+            options = DeleteOptions(uid=current.uid, resource_version=str(current.version))
+            body = await target.writer.delete(ref, options)
+        except NotFound:
+            target.cache.gone(current.key, current.uid)
+            return True
+        except Conflict:
+            if attempt + 1 == TRIES:
+                raise
+            continue
+        if body.decode(_Deleted).metadata.deletion_timestamp:
+            return False  # a finalizer or a grace period holds it; the watch tells when it goes
+        target.cache.gone(current.key, current.uid)
+        return True
+    return False
+
+
+async def orphan_object(target: Target, task: Task) -> str:
+    """Leave an object in the cluster without our label, annotation and managed fields."""
+    record = task.record
+    assert record is not None
+    try:
+        ref = await target.preferred_ref(record.key)
+        async with target.writing(record.key):
+            await _strip(target, ref, record.key)
+    except NotFound:
+        target.cache.disown(record.key)
+        target.cache.gone(record.key, record.uid)
+        return "gone"
+    target.cache.drop(record.key)
+    return "orphaned"
+
+
+async def _strip(target: Target, ref: Ref, key: ObjectKey) -> None:
+    for attempt in range(TRIES):
+        seen = (await target.reader.get(ref)).decode(Seen)
+        meta = seen.metadata
+        if owner(key, meta.labels, meta.annotations, target.cache.label_key) not in ("", target.unit.id):
+            return
+        try:
+            await target.writer.json_patch(ref, stripping(seen, target.cache.label_key))
+        except (Conflict, Invalid):  # it has changed in between
+            if attempt + 1 == TRIES:
+                raise
+        else:
+            return
+
+
+def stripping(seen: Seen, label_key: str) -> list[dict[str, Any]]:
+    """The JSON patch that takes our marks off an object, provided that it hasn't changed."""
+    meta = seen.metadata
+    ours = [place for place, entry in enumerate(meta.managed_fields or ()) if entry.manager == FIELD_MANAGER]
+    paths = [
+        *([f"/metadata/labels/{_escaped(label_key)}"] if label_key in (meta.labels or {}) else []),
+        *([f"/metadata/annotations/{_escaped(TRACKING)}"] if TRACKING in (meta.annotations or {}) else []),
+        *(f"/metadata/managedFields/{place}" for place in reversed(ours)),
+    ]
+    same = {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version}
+    return [same, *({"op": "remove", "path": path} for path in paths)]
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+async def _look(target: Target, ref: Ref) -> Record | None:
+    """The record of an object after asking the API server."""
+    key = ObjectKey(ref.resource.group, ref.resource.kind, ref.namespace, ref.name)
+    try:
+        seen = (await target.reader.get(ref)).decode(Seen)
+    except NotFound:
+        if (record := target.cache.get(key)) is not None:
+            target.cache.gone(key, record.uid)
+        return None
+    return target.cache.see(ref.resource, seen)
+
+
+class _DeletedMetadata(msgspec.Struct, rename="camel", frozen=True):
+    deletion_timestamp: str | None = None
+
+
+class _Deleted(msgspec.Struct):
+    """What a deletion is answered with: a Status, or the object if it is still there or just was."""
+
+    metadata: _DeletedMetadata = _DeletedMetadata()

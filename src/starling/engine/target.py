@@ -1,0 +1,45 @@
+"""Where a unit's tasks are done: its cluster, as whom, and how many at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from starling.engine.cache import ClusterCache
+from starling.engine.settings import ReconciliationSettings
+from starling.engine.unit import Unit
+from starling.kube import Client, Ref
+from starling.objects import GroupVersionKind, ObjectKey
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One unit on its cluster. `reader` has the engine's own rights, `writer` those of the unit's account."""
+
+    unit: Unit
+    reader: Client
+    writer: Client
+    cache: ClusterCache
+    settings: ReconciliationSettings
+    slots: tuple[asyncio.Semaphore, ...] = ()
+
+    async def ref(self, gvk: GroupVersionKind, key: ObjectKey) -> Ref:
+        """The object's address, by discovery."""
+        return (await self.reader.discovery.resource(gvk)).ref(key.name, key.namespace)
+
+    async def preferred_ref(self, key: ObjectKey) -> Ref:
+        """The address of an object of which only the key is known."""
+        return (await self.reader.discovery.preferred(key.group, key.kind)).ref(key.name, key.namespace)
+
+    @asynccontextmanager
+    async def writing(self, key: ObjectKey) -> AsyncIterator[None]:
+        """Hold a place among those who write, and tell the cache that a change may be ours."""
+        per_cluster, in_all = self.slots
+        async with per_cluster, in_all:
+            self.cache.writing(key)
+            try:
+                yield
+            finally:
+                self.cache.written(key)

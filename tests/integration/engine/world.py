@@ -1,0 +1,142 @@
+"""An engine's surroundings for tests: units and manifests in memory, a real cluster."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from starling.engine import (
+    ClusterAccess,
+    Engine,
+    Limits,
+    Operation,
+    Phase,
+    Readiness,
+    ReconciliationSettings,
+    StoredUnit,
+    SyncEvent,
+    Unit,
+    UnitStatus,
+)
+from starling.kube import AccessSource, kubeconfig
+from starling.local import LocalCluster
+from starling.objects import Manifest, load_manifests
+from tests.waiting import until
+
+__all__ = ["World", "unit_id", "world"]
+
+QUICK = Limits(first_retry=0.2, longest_retry=1.0, contention_wait=2.0)
+
+
+def unit_id(name: str, *, instance: str = "test", namespace: str = "team") -> str:
+    """The id of a unit on the one cluster."""
+    return f"{instance}/{namespace}/Sync.{name}@here"
+
+
+@dataclass
+class World:
+    """A CredentialsStore, a ManifestGenerator and a SyncStore in one. `writes` counts what was written down."""
+
+    access: AccessSource
+    units: dict[str, StoredUnit] = field(default_factory=dict)
+    texts: dict[str, tuple[str, Sequence[Manifest]]] = field(default_factory=dict)
+    events: list[SyncEvent] = field(default_factory=list)
+    writes: int = 0
+    generated: int = 0
+    _changed: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+
+    async def get_cluster(self, name: str) -> ClusterAccess | None:
+        return ClusterAccess(self.access) if name == "here" else None
+
+    async def watch_clusters(self) -> AsyncIterator[str]:
+        await asyncio.Event().wait()
+        yield ""
+
+    async def generate(self, unit: Unit, revision: str, *, no_cache: bool) -> tuple[Sequence[Manifest], str]:
+        del no_cache
+        self.generated += 1
+        text, manifests = self.texts[unit.id]
+        return manifests, revision or text
+
+    async def list(self) -> Sequence[str]:
+        return list(self.units)
+
+    async def get(self, unit_id: str) -> StoredUnit | None:
+        return self.units.get(unit_id)
+
+    async def watch(self) -> AsyncIterator[str]:
+        while True:
+            yield await self._changed.get()
+
+    async def set_status(self, unit_id: str, status: UnitStatus) -> None:
+        self.writes += 1
+        self.units[unit_id] = StoredUnit(self.units[unit_id].unit, status)
+
+    async def set_operation(self, unit_id: str, operation: Operation) -> None:
+        status = msgspec.structs.replace(self.units[unit_id].status, operation=operation)
+        await self.set_status(unit_id, status)
+
+    def put(self, name: str, text: str, **unit: Any) -> str:
+        """Add a unit or change it: its manifests, and how they are synced."""
+        identity = name if "/" in name else unit_id(name)
+        manifests = load_manifests(text, "test.yaml")
+        self.texts[identity] = (f"r{hash(text) & 0xFFFFFF:x}", manifests)
+        status = self.units[identity].status if identity in self.units else UnitStatus()
+        self.units[identity] = StoredUnit(Unit(id=identity, cluster="here", **unit), status)
+        self._changed.put_nowait(identity)
+        return identity
+
+    def status(self, identity: str) -> UnitStatus:
+        """A unit's status as last written down."""
+        return self.units[identity].status
+
+    def done(self, identity: str) -> bool:
+        """Whether the unit's newest manifests have been applied, and its status says that all is well."""
+        status = self.status(identity)
+        operation = status.operation
+        return (
+            operation is not None
+            and operation.phase is Phase.SUCCEEDED
+            and status.applied_revision == self.texts[identity][0]
+            and status.readiness is Readiness.CURRENT
+            and bool(status.baseline)
+        )
+
+    async def synced(self, *identities: str) -> None:
+        """Wait until these units are done."""
+        for identity in identities:
+            try:
+                await until(lambda identity=identity: self.done(identity))  # type: ignore[misc]
+            except TimeoutError:
+                raise AssertionError(f"{identity} isn't done: {self.status(identity)}") from None
+
+    async def until(self, identity: str, condition: Callable[[UnitStatus], object]) -> UnitStatus:
+        """Wait until a unit's status is so."""
+        try:
+            await until(lambda: bool(condition(self.status(identity))))
+        except TimeoutError:
+            raise AssertionError(f"{identity} never was so: {self.status(identity)}") from None
+        return self.status(identity)
+
+
+@asynccontextmanager
+async def running_engine(
+    surroundings: World, settings: ReconciliationSettings | None = None, limits: Limits = QUICK
+) -> AsyncIterator[Engine]:
+    """An engine at work in these surroundings."""
+    engine = Engine(settings or ReconciliationSettings(), surroundings, surroundings, surroundings, limits=limits)
+    engine.on_sync_event(surroundings.events.append)
+    task = asyncio.create_task(engine.run())
+    try:
+        yield engine
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def world(cluster: LocalCluster) -> World:
+    """Empty surroundings on a cluster."""
+    return World(kubeconfig(cluster.kubeconfig))
