@@ -8,12 +8,12 @@ The nouns:
     Preview                       a plan without its doing: for dry-runs and diffs
     Readiness, Health             how ready an object is (`starling.engine.health`, which imports alone)
 
-How data goes through: a ManifestGenerator gives manifests, `prepare` makes them what will be applied (namespaces, marks,
-order), `plan` compares that with the records of the `cache`, `execute` does it with `apply` and `prune`, and what came of
-it is in the UnitStatus that a SyncStore writes down. A watch for each kind keeps the cache up to date: drift is
-when the digest of our managed fields isn't the one that our apply left (`fields` reads them, `adoption` takes over what
-other tools made, `ignoring` leaves alone what may differ, `contention` ends quarrels). `connection` is one cluster,
-`operate` one unit's operation, `engine` the loop. `starling.engine.diff` says what an apply would change.
+How data goes through: a ManifestGenerator gives manifests, `prepare` makes them what will be applied (namespaces,
+marks, order), `plan` compares that with the records of the `cache`, `execute` does it with `apply` and `prune`, and
+what came of it is in the UnitStatus that a SyncStore writes down. A watch for each kind keeps the cache up to date:
+drift is when the digest of our managed fields isn't the one that our apply left (`fields` reads them, `adoption` takes
+over what other tools made, `ignoring` leaves alone what may differ, `contention` ends quarrels). `connection` is one
+cluster, `operate` one unit's operation, `engine` the loop. `starling.engine.diff` says what an apply would change.
 
     engine = Engine(ReconciliationSettings(), credentials, generator, store)
     engine.on_sync_completed(print)

@@ -5,6 +5,7 @@ from typing import Any
 
 from starling.engine.adoption import adopt
 from starling.engine.cache import Seen
+from starling.engine.diff import is_immutability, quotes_secret
 from starling.engine.errors import NotOurs, Refused
 from starling.engine.fields import shared
 from starling.engine.ignoring import settle
@@ -14,18 +15,12 @@ from starling.engine.prepare import Desired
 from starling.engine.prune import delete_object
 from starling.engine.target import Target
 from starling.engine.unit import Drift
+from starling.errors import StarlingError
 from starling.kube import AlreadyExists, ApiError, Body, Conflict, Invalid, NotFound, Ref
 
 __all__ = ["Applied", "apply_object", "create_object"]
 
 ADOPTION_TRIES = 5
-# How API servers word that a field can't be changed; the reason alone, FieldValueForbidden, says many other things too.
-_IMMUTABLE = (
-    "immutable",
-    "updates to statefulset spec for fields other than",
-    "may not be changed",
-    "cannot be changed",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +43,8 @@ async def apply_object(target: Target, task: Task) -> Applied:
         try:
             body = await target.writer.apply(ref, content)
         except ApiError as error:
-            if not (target.unit.force and immutable(error)):
-                raise explained(error) from error
+            if not (target.unit.force and is_immutability(error)):
+                raise explained(error, desired) from error
             return await _replace(target, desired, ref)
         seen = body.decode(Seen)
         outcome = "created" if body.created else "unchanged" if before == _version(seen) else "changed"
@@ -78,22 +73,19 @@ async def create_object(target: Target, task: Task) -> str:
     return "created" if body.created else "unchanged"
 
 
-def immutable(error: ApiError) -> bool:
-    """Whether a refusal is about a field that can't be changed once the object is made."""
-    return isinstance(error, Invalid) and any(words in error.message for words in _IMMUTABLE)
-
-
-def explained(error: ApiError) -> ApiError | Refused:
-    """The refusal with the way out, where we know one that the server doesn't say."""
-    if immutable(error):
-        return Refused(error.message, hint="force deletes and recreates the object; or keep the field as it is")
-    if "duplicate entries for key" in error.message:
-        return Refused(
-            error.message,
-            hint="two items of that list have the same key, which kubectl apply lets through and server-side apply "
-            "doesn't: remove one from the manifest, or from the live object with kubectl edit",
+def explained(error: ApiError, desired: Desired) -> StarlingError:
+    """The refusal with the way out, where we know one that the server doesn't say, and without what is secret."""
+    words, hint = error.message, error.hint
+    if is_immutability(error):
+        hint = "force deletes and recreates the object; or keep the field as it is"
+    elif "duplicate entries for key" in words:
+        hint = (
+            "two items of that list have the same key, which kubectl apply lets through and server-side apply doesn't: "
+            "remove one from the manifest, or from the live object with kubectl edit"
         )
-    return error
+    if quotes_secret(words, desired.manifest.content):
+        words = f"{error.action}: refused, in words that quote the Secret and so aren't repeated"
+    return error if (words, hint) == (error.message, error.hint) else Refused(words, hint=hint)
 
 
 async def _ref(target: Target, desired: Desired) -> Ref:

@@ -199,10 +199,10 @@ class Engine:
     async def _judge(self, unit_id: str, state: UnitState, unit: Unit, connection: Connection) -> None:
         owned, now = connection.cache.owned(unit_id), self._clock.monotonic()
         state.observe(owned, now)
-        able = not unit.held and connection.error is None and connection.ready(state.kinds)
-        if able and state.wants_operation(owned, now):
-            state.busy = True
-            self._to_operate_on.add(unit_id)
+        if not unit.held and connection.error is None and state.wants_operation(owned, now):
+            if connection.ready(state.kinds):  # else it tells when it is
+                state.busy = True
+                self._to_operate_on.add(unit_id)
             return
         await self._write(state, status_of(state, owned, now, connection.error))
         self._to_look_at.add_after(unit_id, state.next_look(now))

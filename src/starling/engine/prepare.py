@@ -43,6 +43,8 @@ _SERVERS_OWN: Final = frozenset(
         "uid",
     }
 )
+# Empty ones on custom resources make the API server write the object at every apply, though nothing changes.
+_WRITTEN_ANEW: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
 _CRD: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -163,7 +165,11 @@ def _content(manifest: Manifest, unit: Unit, namespaced: bool, moved: Mapping[tu
     apply such an object as if it were not there.
     """
     content = {name: value for name, value in manifest.content.items() if name != "status"}
-    metadata = {name: value for name, value in content["metadata"].items() if name not in _SERVERS_OWN}
+    metadata = {
+        name: value
+        for name, value in content["metadata"].items()
+        if name not in _SERVERS_OWN and (value or name not in _WRITTEN_ANEW)
+    }
     if namespaced:
         metadata["namespace"] = unit.target_namespace or manifest.namespace or unit.default_namespace
     else:

@@ -1,16 +1,18 @@
 """What we read off managed fields is what a real API server meant by them."""
 
+import itertools
 import json
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from starling.engine.fields import attribute, entry_digest, lost, own_entry, shared
-from starling.engine.fieldsets import difference, parse
-from starling.kube import Changed, Client, KubeError, Ref, Selection, kubeconfig, watch
+from starling.engine.fieldsets import FieldSet, difference, parse
+from starling.kube import ApiError, Body, Changed, Client, Selection, kubeconfig, watch
 from starling.objects import ObjectKey
 from tests.integration.clusters import kill, revive, running
 from tests.integration.conftest import Kubectl
@@ -123,6 +125,7 @@ async def test_an_entry_outlives_the_api_server(tmp_path: Path) -> None:
                 assert entry_digest(own_entry(entries(await client.apply(ref, content)))) == before[ref]
 
 
+_numbers = itertools.count()
 ABSENT = object()
 NAMES = st.sampled_from(["a", "b", "c"])
 TEXTS = st.sampled_from(["", "x", "0.50"])
@@ -329,12 +332,12 @@ def pointers(value: Any, way: str = "") -> list[str]:
     return [way, *(found for name, part in escaped for found in pointers(part, f"{way}/{name}"))]
 
 
-async def tried(client: Client, ref: Ref, operation: dict[str, Any]) -> None:
-    """A foreign write; whether the API server takes it doesn't matter."""
+async def taken(request: Awaitable[Body]) -> Body | None:
+    """The answer to a write; None if the API server doesn't take it."""
     try:
-        await client.once().json_patch(ref, [operation], manager="someone")
-    except KubeError:
-        return
+        return await request
+    except ApiError:
+        return None
 
 
 @pytest.mark.rounds
@@ -345,35 +348,34 @@ async def test_lost_is_what_the_api_server_took(
 ) -> None:
     """After random removals and changes our entry lacks what the paths say, and nothing else."""
     await serve_things(client)
+    content = {**content, "metadata": {**content["metadata"], "name": f"fuzz-{next(_numbers)}"}}
     ref = await ref_of(client, content, namespace)
-    before = own_entry(entries(await client.apply(ref, content)))
-    live = (await client.get(ref)).json()
+    applied = await taken(client.apply(ref, content))
+    assume(applied and own_entry(entries(applied)))
+    assert applied
+    before = own_entry(entries(applied))
     places = ("/spec", "/data", "/metadata/labels", "/more")
-    targets = st.sampled_from([place for place in pointers(live) if place.startswith(places)] or ["/spec"])
+    targets = st.sampled_from([place for place in pointers(applied.json()) if place.startswith(places)] or ["/spec"])
     for _ in range(data.draw(st.integers(1, 3))):
-        operation = data.draw(st.sampled_from(["remove", "replace"]))
         value = data.draw(st.sampled_from(["x", 1, True, {}, {"a": "z"}, []]))
-        await tried(client, ref, {"op": operation, "path": data.draw(targets), "value": value})
+        change = {"op": data.draw(st.sampled_from(["remove", "replace"])), "path": data.draw(targets), "value": value}
+        await taken(client.once().json_patch(ref, [change], manager="someone"))
     after = own_entry(entries(await client.get(ref)))
-    assert before is None or not lost(content, before)
-    gone = difference(parse(before.fields_v1), parse(after.fields_v1) if after else {}) if before else {}
+    left = parse(after.fields_v1) if after else {}
+    gone = members(difference(parse(before.fields_v1), left)) if before else []
     found = [path.steps for path in lost(content, after)]
-    held = set(members(gone))
-    for steps in found:
-        assert any(path[: len(steps)] == steps or _within(steps, path) for path in held), (found, gone)
-    unsaid = [path for path in held if not any(_within(steps, path) for steps in found)]
-    assert all(_is_blind_spot(parse(after.fields_v1), path) for path in unsaid if after), (unsaid, found)
-    await client.json_patch(ref, [{"op": "add", "path": "/metadata/finalizers", "value": []}])
-    await client.delete(ref)
+    assert all(any(_covers(steps, path) or path == steps[: len(path)] for path in gone) for steps in found)
+    unsaid = [path for path in gone if not any(_covers(steps, path) for steps in found)]
+    assert all(_reads_as_atomic(left, path) or _is_empty_list(content, path) for path in unsaid)
 
 
-def members(fields: Any, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def members(fields: FieldSet, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The paths of a set."""
     here = [way] if "." in fields else []
     return here + [path for step, below in fields.items() if step != "." for path in members(below, (*way, step))]
 
 
-def _within(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
+def _covers(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
     """Whether a path begins with steps, of which one may leave out key fields that have a default."""
     return len(path) >= len(steps) and all(
         want == have or (want[:2] == have[:2] == "k:" and json.loads(want[2:]).items() <= json.loads(have[2:]).items())
@@ -381,10 +383,16 @@ def _within(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
     )
 
 
-def _is_blind_spot(after: Any, path: tuple[str, ...]) -> bool:
-    """Whether a path is one that entries can't tell: a key field, or in a map that now reads as atomic."""
-    for length in range(1, len(path)):
-        after = after.get(path[length - 1], {})
-        if after.keys() == {"."}:
+def _reads_as_atomic(fields: FieldSet, path: tuple[str, ...]) -> bool:
+    """Whether a path leads into what now looks as if it were owned as a whole."""
+    for step in path:
+        if fields.keys() == {"."}:
             return True
+        fields = fields.get(step, {})
     return False
+
+
+def _is_empty_list(value: Any, path: tuple[str, ...]) -> bool:
+    for step in path:
+        value = value.get(step[2:]) if isinstance(value, dict) else None
+    return bool(value == [])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -109,7 +110,7 @@ class World:
         """Wait until these units are done."""
         for identity in identities:
             try:
-                await until(lambda identity=identity: self.done(identity))  # type: ignore[misc]
+                await until(partial(self.done, identity))
             except TimeoutError:
                 raise AssertionError(f"{identity} isn't done: {self.status(identity)}") from None
 

@@ -20,7 +20,7 @@ Uses `starling.kube`, `starling.objects` and `engine.paths`; nothing else of the
 
 from starling.engine.diff.comparing import compare
 from starling.engine.diff.dry_run import diff_added, diff_object, diff_removed, is_immutability
-from starling.engine.diff.masking import MASK, MASK_CHANGED, masked
+from starling.engine.diff.masking import MASK, MASK_CHANGED, masked, quotes_secret
 from starling.engine.diff.printing import document, render
 from starling.engine.diff.values import Change, Effect, ObjectDiff
 
@@ -37,5 +37,6 @@ __all__ = [
     "document",
     "is_immutability",
     "masked",
+    "quotes_secret",
     "render",
 ]
