@@ -169,18 +169,15 @@ class ClusterCache:
                 record.manifest = manifest
                 record.expected = record.entry if as_left else 0
 
-    def see(self, resource: Resource, seen: Seen, *, keep_owner: bool = False) -> Record | None:
-        """Learn an object's state; None if no unit owns it. Older states than the one known are passed over.
-
-        `keep_owner`: it is known to be the one whose record we have, though it bears no marks of ours.
-        """
+    def see(self, resource: Resource, seen: Seen) -> Record | None:
+        """Learn an object's state; None if no unit owns it. Older states than the one known are passed over."""
         key = _key(resource, seen)
         record = self._records.get(key)
         version = int(seen.metadata.resource_version or 0)
-        if record is not None and record.uid == seen.metadata.uid and version < record.version:
+        if record is not None and version < record.version:
             return record
         owned_by = owner(key, seen.metadata.labels or {}, seen.metadata.annotations or {}, self.label_key)
-        if not owned_by and record is not None and (record.live or keep_owner):
+        if not owned_by and record is not None and record.live:
             owned_by = record.owner  # someone took our marks off: that is drift, not another owner
         if not owned_by:
             return None
@@ -208,23 +205,28 @@ class ClusterCache:
             record = self._take(key, unit_id)
         record.manifest = manifest
         record.expected = entry_digest(own_entry(seen.metadata.managed_fields or ()))
-        if record.uid != seen.metadata.uid or int(seen.metadata.resource_version) >= record.version:
+        if int(seen.metadata.resource_version) >= record.version:
             self._update(record, resource, seen)
         self._tell(record)
         return record
 
-    def gone(self, key: ObjectKey, uid: str) -> None:
-        """Learn that an object isn't there any more; unless it is another one by now."""
+    def gone(self, key: ObjectKey, uid: str, version: int = 0) -> None:
+        """Learn that an object isn't there any more, since that version if it is known; unless another is by now."""
         record = self._records.get(key)
         if record is None or record.uid not in ("", uid):
             return
-        record.uid, record.entry, record.version = "", 0, 0
+        record.uid, record.entry, record.version = "", 0, version
         record.readiness, record.message = Readiness.MISSING, ""
         self._evidence.pop(key, None)
         if record.manifest:
             self._tell(record)
         else:
             self.drop(key)
+
+    def forget_versions(self, group: str, kind: str) -> None:
+        """Take whatever comes next for newer: the cluster was restored, and counts from an earlier version on."""
+        for record in self.of_kind(group, kind):
+            record.version = 0
 
     def drop(self, key: ObjectKey) -> None:
         """Forget an object that its unit doesn't want any more."""

@@ -140,10 +140,13 @@ class Connection:
         followed = self._kinds.get((kind.group, kind.kind))
         return kind in self._answers.resources and followed is not None and followed.synced
 
-    @property
-    def error(self) -> KubeError | None:
-        """What keeps us from knowing how the cluster stands."""
-        return self._asking_failed or next((each.error for each in self._kinds.values() if each.error), None)
+    def trouble(self, kinds: Iterable[GroupVersionKind]) -> KubeError | None:
+        """What keeps us from knowing how objects of these kinds stand: a cluster that is away, a right we haven't."""
+        theirs = {(kind.group, kind.kind) for kind in kinds}
+        for group_kind, followed in self._kinds.items():
+            if followed.error is not None and (group_kind in theirs or isinstance(followed.error, Unreachable)):
+                return followed.error
+        return self._asking_failed
 
     async def _ask(self) -> None:
         """Answer what is wanted, one question after the other, however long the cluster is away."""
@@ -209,36 +212,39 @@ class Connection:
                 match event:
                     case Changed(object=seen):
                         self.cache.see(kind.resource, seen)
-                    case Deleted(namespace=namespace, name=name, uid=uid):
-                        await self._believe(kind.resource, namespace, name, uid)
+                    case Deleted():
+                        await self._believe(kind.resource, event)
                     case Interrupted(error=NotServed() as error):
                         raise error
                     case Interrupted(error=error):
                         kind.error = error
+                        if error.history_went_back:
+                            self.cache.forget_versions(kind.resource.group, kind.resource.kind)
                         self._tell()
                     case Synced() | Resumed():
                         kind.error = None
                         kind.synced = kind.synced or isinstance(event, Synced)
                         self._tell()
 
-    async def _believe(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+    async def _believe(self, resource: Resource, deleted: Deleted[Seen]) -> None:
         """Learn of a deletion, after a look: on a watch by label, losing the label looks just the same."""
-        key = ObjectKey(resource.group, resource.kind, namespace, name)
+        key = ObjectKey(resource.group, resource.kind, deleted.namespace, deleted.name)
         record = self.cache.get(key)
-        if record is None or record.uid != uid:
+        if record is None or record.uid != deleted.uid:
             return
         backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
         while record.manifest:
             try:
-                seen = (await self.client.get(resource.ref(name, namespace))).decode(Seen)
+                seen = (await self.client.get(resource.ref(key.name, key.namespace))).decode(Seen)
             except NotFound:
                 break
             except Unreachable:
                 await self._clock.sleep(backoff.next())
             else:
-                self.cache.see(resource, seen, keep_owner=True)
+                self.cache.see(resource, seen)
                 return
-        self.cache.gone(key, uid)
+        version = int(deleted.object.metadata.resource_version) if deleted.object is not None else 0
+        self.cache.gone(key, deleted.uid, version)
 
     def _forget(self, kind: _Kind) -> None:
         """The cluster doesn't serve a kind any more: nothing of it is there."""

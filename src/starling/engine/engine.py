@@ -28,7 +28,7 @@ from starling.engine.operate import Operator
 from starling.engine.plan import CRD, Plan
 from starling.engine.prepare import UNKNOWN_KIND, Prepared
 from starling.engine.settings import CredentialsStore, Limits, ManifestGenerator, ReconciliationSettings, SyncStore
-from starling.engine.state import UnitState, recover, status_of
+from starling.engine.state import UnitState, recover, status_of, unknown_status
 from starling.engine.target import Target
 from starling.engine.unit import Unit, UnitStatus
 from starling.errors import StarlingError
@@ -144,8 +144,8 @@ class Engine:
                 if (prepared := await operator.prepared(state, connection, no_cache=False)) is not None:
                     made = await operator.plan(state, connection, prepared)
                     return Preview(made, prepared, operator.target(state.unit, connection))
-            if connection.error is not None:
-                raise connection.error
+            if (trouble := connection.trouble(state.all_kinds())) is not None:
+                raise trouble
             await something.wait()
 
     async def _follow_store(self) -> None:
@@ -190,25 +190,30 @@ class Engine:
             connection = await self._connection(state.unit)
             if self._recovered(state.unit, state, connection):
                 await self._judge(unit_id, state, state.unit, connection)
-            elif connection.error is not None:
-                await self._write(state, status_of(state, {}, self._clock.monotonic(), connection.error))
+            elif (trouble := connection.trouble(state.all_kinds())) is not None:
+                await self._write(state, unknown_status(state, trouble))
         except StarlingError as error:
             LOG.warning("%s: %s", unit_id, error)
             self._to_look_at.add_after(unit_id, state.backoff.next())
 
     async def _judge(self, unit_id: str, state: UnitState, unit: Unit, connection: Connection) -> None:
         owned, now = connection.cache.owned(unit_id), self._clock.monotonic()
+        trouble = connection.trouble(state.all_kinds())
         state.observe(owned, now)
-        if not unit.held and connection.error is None and state.wants_operation(owned, now):
+        if state.overdue(now):
+            self._operator().give_up(state, owned)
+        if not unit.held and trouble is None and state.wants_operation(owned, now):
             if connection.ready(state.kinds):  # else it tells when it is
                 state.busy = True
                 self._to_operate_on.add(unit_id)
             return
-        await self._write(state, status_of(state, owned, now, connection.error))
-        self._to_look_at.add_after(unit_id, state.next_look(now))
+        await self._write(state, status_of(state, owned, now, trouble))
+        if (wait := state.next_look(now)) is not None:
+            self._to_look_at.add_after(unit_id, wait)
 
     async def _operate(self, unit_id: str) -> None:
         state = self._state(unit_id)
+        state.busy = True
         try:
             if state.unit is not None:
                 await self._operator().operate(state, await self._connection(state.unit))
@@ -299,7 +304,7 @@ class Engine:
 
     def _heard(self, connection: Connection) -> None:
         """Something came of what was wanted of a cluster, or its connection was lost or is back."""
-        if not connection.initialized and connection.error is None and connection.all_ready():
+        if not connection.initialized and connection.all_ready():
             connection.initialized = True
             self._callbacks.cluster_cache_initialized.tell(connection.name)
         self._look_at_units_of(connection.name)

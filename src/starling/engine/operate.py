@@ -4,12 +4,14 @@ The record (§6.1) is written before a revision's first apply, with the ids of w
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from starling.aio import Clock
+from starling.engine.cache import Record
 from starling.engine.callbacks import Callbacks, SyncCompleted
 from starling.engine.connection import Connection
 from starling.engine.execute import Outcome, execute
@@ -27,6 +29,8 @@ from starling.errors import StarlingError
 from starling.objects import ObjectKey
 
 __all__ = ["Operator"]
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,9 @@ class Operator:
                 await self._sync(state, connection, prepared)
         except StarlingError as error:
             self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
+        except Exception as error:
+            LOG.exception("%s: an error that nobody expected", unit.id)
+            self._fail(state, (Problem("Unexpected", f"{type(error).__name__}: {error}", hint="please report it"),))
 
     async def prepared(self, state: UnitState, connection: Connection, *, no_cache: bool) -> Prepared | None:
         """What the unit wants of its cluster; None while it isn't known which of the kinds the cluster serves."""
@@ -170,6 +177,10 @@ class Operator:
         state.problems = tuple(problems)
         state.retry_at = self.clock.monotonic() + state.backoff.next()
         self._finish(state, Phase.FAILED, problems[0].message)
+
+    def give_up(self, state: UnitState, owned: Mapping[ObjectKey, Record]) -> None:
+        """End an operation that takes too long; should what it waits for come yet, it goes on."""
+        self._finish(state, Phase.FAILED, status_of(state, owned, self.clock.monotonic()).message)
 
     def _finish(self, state: UnitState, phase: Phase, message: str) -> None:
         """End the operation that is under way, if one is: a repair that fails doesn't undo what had succeeded."""

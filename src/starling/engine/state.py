@@ -1,5 +1,6 @@
 """What the engine remembers of one unit between two looks at it, and the status that follows from it."""
 
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem
 from starling.kube import KubeError
 from starling.objects import GroupVersionKind, ObjectKey
 
-__all__ = ["UnitState", "as_left", "recover", "status_of"]
+__all__ = ["UnitState", "as_left", "recover", "status_of", "unknown_status"]
 
 REMEMBERED = 20
 """Drift reports that a status carries."""
@@ -55,7 +56,7 @@ class UnitState:
     shared: tuple[Drift, ...] = ()
     waiting: Task | None = None
     retry_at: float | None = None
-    due: float = float("inf")
+    due: float = math.inf
     in_progress_since: float | None = None
     kinds: frozenset[GroupVersionKind] = frozenset()
     removed: bool = False
@@ -86,6 +87,10 @@ class UnitState:
         """The kinds of all that was written down."""
         return frozenset(GroupVersionKind(key.group, ANY_VERSION, key.kind) for key in self.stored.inventory)
 
+    def all_kinds(self) -> frozenset[GroupVersionKind]:
+        """The kinds of all that it has or wants."""
+        return self.kinds | self.stored_kinds()
+
     def observe(self, owned: Mapping[ObjectKey, Record], now: float) -> None:
         """Note since when the unit has been on its way."""
         if _on_its_way(self, owned) not in UNFINISHED:
@@ -112,17 +117,25 @@ class UnitState:
         assert self.unit is not None
         self.due = now + self.unit.interval * random.uniform(0.9, 1.0)  # noqa: S311 - spreads units, hides nothing
 
-    def next_look(self, now: float) -> float:
-        """Seconds until time alone gives a reason to look again."""
-        unit = self.unit
-        waits = [self.due - now]
-        if self.retry_at is not None:
-            waits.append(self.retry_at - now)
-        if self.in_progress_since is not None and unit is not None:
-            waits.append(self.in_progress_since + unit.timeout - now)
-        if (wakes := self.contention.wakes(now)) is not None:
-            waits.append(wakes)
-        return max(0.0, min((wait for wait in waits if wait > 0), default=0.0))
+    def overdue(self, now: float) -> bool:
+        """Whether the unit has been on its way for longer than it may."""
+        return (
+            self.unit is not None
+            and self.in_progress_since is not None
+            and now - self.in_progress_since >= self.unit.timeout
+        )
+
+    def next_look(self, now: float) -> float | None:
+        """Seconds until time alone gives a reason to look again; None if only an event can."""
+        wakes = self.contention.wakes(now)
+        times = [
+            self.due,
+            self.retry_at if self.retry_at is not None else math.inf,
+            now + wakes if wakes is not None else math.inf,
+            self.in_progress_since + self.unit.timeout if self.in_progress_since and self.unit else math.inf,
+        ]
+        waits = [time - now for time in times if now < time < math.inf]
+        return min(waits, default=None)
 
 
 def _bare(status: UnitStatus) -> UnitStatus:
@@ -179,6 +192,11 @@ def status_of(
     )
 
 
+def unknown_status(state: UnitState, trouble: KubeError) -> UnitStatus:
+    """A unit of which nothing could be seen yet: what was written down, and that it may be so no longer."""
+    return msgspec.structs.replace(state.stored, readiness=Readiness.UNKNOWN, message=trouble.message, objects={})
+
+
 def _on_its_way(state: UnitState, owned: Mapping[ObjectKey, Record]) -> Readiness:
     """The least of its objects', and no better than its operation."""
     readiness = least(record.readiness for record in owned.values() if record.live or not record.once)
@@ -192,7 +210,7 @@ def _readiness(state: UnitState, unit: Unit, owned: Mapping[ObjectKey, Record], 
     if state.problems:
         return min(readiness, Readiness.FAILED), state.problems[0].message
     awaited = _first_message(owned, readiness) or (str(state.waiting) if state.waiting is not None else "")
-    if state.in_progress_since is not None and now - state.in_progress_since >= unit.timeout:
+    if state.overdue(now):
         return Readiness.FAILED, f"not ready after {unit.timeout:g} s: {awaited}"
     return readiness, awaited
 

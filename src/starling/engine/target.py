@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from starling.engine.cache import ClusterCache
 from starling.engine.settings import ReconciliationSettings
 from starling.engine.unit import Unit
-from starling.kube import Client, Ref
+from starling.kube import Client, NotServed, Ref
 from starling.objects import GroupVersionKind, ObjectKey
 
 __all__ = ["Target"]
+
+SERVED_WITHIN = 10.0
+ASK_EVERY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,16 @@ class Target:
     slots: tuple[asyncio.Semaphore, ...] = ()
 
     async def ref(self, gvk: GroupVersionKind, key: ObjectKey) -> Ref:
-        """The object's address, by discovery."""
-        return (await self.reader.discovery.resource(gvk)).ref(key.name, key.namespace)
+        """The address of an object whose CRD has just been established: discovery tells of it a moment later."""
+        clock = self.reader.transport.clock
+        give_up = clock.monotonic() + SERVED_WITHIN
+        while True:
+            try:
+                return (await self.reader.discovery.resource(gvk)).ref(key.name, key.namespace)
+            except NotServed:
+                if clock.monotonic() >= give_up:
+                    raise
+            await clock.sleep(ASK_EVERY)
 
     async def preferred_ref(self, key: ObjectKey) -> Ref:
         """The address of an object of which only the key is known."""

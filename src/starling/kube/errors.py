@@ -86,6 +86,12 @@ class KubeError(StarlingError):
         super().__init__(f"{action}: {cause}" if action else cause, hint=hint)
         self.action = action
         self.retry_after: float | None = None
+        self.causes: tuple[Cause, ...] = ()
+
+    @property
+    def history_went_back(self) -> bool:
+        """Whether the server hasn't come as far as what we saw of it before: it was restored from a backup."""
+        return any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes)
 
 
 class ConfigError(KubeError):
@@ -129,7 +135,6 @@ class ApiError(KubeError):
         super().__init__(action, cause, hint=hint)
         self.code = code
         self.status_reason = status_reason
-        self.causes: tuple[Cause, ...] = ()
 
 
 class BadRequest(ApiError):

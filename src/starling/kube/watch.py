@@ -26,7 +26,6 @@ import msgspec
 from starling.aio import Backoff
 from starling.kube.client import EVERYTHING, PAGE_SIZE, Client
 from starling.kube.errors import (
-    ApiError,
     BadRequest,
     Closed,
     ConfigError,
@@ -147,7 +146,7 @@ async def watch(
         except KubeError as error:
             if isinstance(error, HOPELESS) and not state.may_recover():
                 raise
-            if _too_large_version(error):
+            if error.history_went_back:
                 state.position = ""
             yield state.interrupt(error)
             await state.wait(error)
@@ -338,8 +337,3 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
                 yield complete
         if rest:
             parts.append(rest)
-
-
-def _too_large_version(error: KubeError) -> bool:
-    """Whether the server's history is shorter than what we saw: it was restored from a backup."""
-    return isinstance(error, ApiError) and any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)

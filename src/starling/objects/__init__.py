@@ -20,7 +20,7 @@ Everything here is a pure function or a frozen value; nothing opens a file or a 
 
 from starling.objects.digests import canonical_json, digest, short_digest
 from starling.objects.identity import GroupVersionKind, ObjectKey
-from starling.objects.loading import load_manifests
+from starling.objects.loading import load_manifests, load_objects
 from starling.objects.manifest import Manifest, refuse_duplicates
 from starling.objects.origin import ManifestError, Origin
 from starling.objects.reader import Document, load_documents
@@ -39,6 +39,7 @@ __all__ = [
     "dump_all",
     "load_documents",
     "load_manifests",
+    "load_objects",
     "refuse_duplicates",
     "short_digest",
 ]

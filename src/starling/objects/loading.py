@@ -7,7 +7,7 @@ from starling.objects.manifest import Manifest, refuse_duplicates
 from starling.objects.origin import ManifestError, Origin
 from starling.objects.reader import Document, load_documents
 
-__all__ = ["load_manifests"]
+__all__ = ["load_manifests", "load_objects"]
 
 
 def load_manifests(text: bytes | str, file: str = "") -> list[Manifest]:
@@ -16,15 +16,19 @@ def load_manifests(text: bytes | str, file: str = "") -> list[Manifest]:
     A `List`, or a `…List` with items, stands for its items. As with kubectl, an item of a `PodList` that doesn't say
     its kind is a Pod of the list's apiVersion.
     """
-    documents = load_documents(text, file)
-    manifests = [manifest for document in documents for manifest in _objects(document)]
+    manifests = [Manifest(document.value, document.origin) for document in load_objects(text, file)]
     refuse_duplicates(manifests)
     return manifests
 
 
-def _objects(document: Document) -> Iterator[Manifest]:
+def load_objects(text: bytes | str, file: str = "") -> list[Document]:
+    """The same before it is asked what each is, for questions about objects that needn't be different ones."""
+    return [each for document in load_documents(text, file) for each in _objects(document)]
+
+
+def _objects(document: Document) -> Iterator[Document]:
     if not _is_list(document.value):
-        yield Manifest(document.value, document.origin)
+        yield document
         return
     for number, item in enumerate(document.value.get("items") or []):
         origin = document.origin
