@@ -18,6 +18,9 @@ __all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "SystemClock", "Workqueue", "slim
 
 TLS_BUFFER = 32 * 1024
 
+MOST_DROPPED = 1000
+"""Appointments that were dropped or moved and still lie in a Workqueue, besides as many as are kept."""
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -117,6 +120,9 @@ class Workqueue(Generic[K]):
             return
         self._due[key] = due
         self._scheduled += 1
+        if len(self._heap) > MOST_DROPPED + 2 * len(self._due):
+            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
+            heapq.heapify(self._heap)
         heapq.heappush(self._heap, (due, self._scheduled, key))
         if self._heap[0][1] == self._scheduled:
             self._set_timer()
@@ -156,10 +162,12 @@ class Workqueue(Generic[K]):
     async def _ring(self) -> None:
         while self._heap:
             due, _, key = self._heap[0]
-            if self._due.get(key) == due:  # else it was dropped or moved since
-                await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+            kept = self._due.get(key) == due  # else it was dropped or moved since
+            if kept and (wait := due - self._clock.monotonic()) > 0:
+                await self._clock.sleep(wait)
+                continue
             heapq.heappop(self._heap)
-            if self._due.get(key) == due:
+            if kept:
                 self.add(key)
 
 

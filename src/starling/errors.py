@@ -5,6 +5,11 @@
     ├── InputError                    something a person wrote is wrong
     │   └── ManifestError             … in a manifest: file, document and line
     ├── SchemaError                   a Struct that no CRD can express: a mistake in Starling itself
+    ├── EngineError                   a unit couldn't be synced
+    │   ├── NotOurs                   … since an object that it wants is someone else's
+    │   ├── RecordTaken               … since another process has it in hand
+    │   ├── Refused                   … since the API server refused a write; the remedy is known
+    │   └── Vetoed                    … since a callback said no
     ├── LocalError                    a control plane on this machine
     │   └── ToolMissingError          … that needs a program which isn't there
     └── KubeError                     an exchange with an API server; drawn in starling.kube.errors

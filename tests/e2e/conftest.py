@@ -1,5 +1,6 @@
 """The command line as a user runs it, with a state folder of its own."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from starling.local import find_binaries
 
 Starling = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -34,3 +37,9 @@ def starling(environment: dict[str, str]) -> Starling:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def kubectl() -> list[str]:
+    """The command that kubectl is, for tests that ask a lot: `starling local kubectl` takes a second to start."""
+    return list(asyncio.run(find_binaries(["kubectl"], print)).command("kubectl"))

@@ -110,3 +110,14 @@ def test_a_wrong_call_says_what_is_wrong(starling: Starling, arguments: list[str
     assert (done.returncode, done.stdout) == (code, "")
     for words in told:
         assert words in done.stderr
+
+
+def test_the_same_object_may_be_there_twice(starling: Starling) -> None:
+    """As in the answers of two clusters, one after the other; nor need it have a name."""
+    done = starling("health", "-f", "-", stdin=f"{WEB}---{WEB}---\napiVersion: v1\nkind: ConfigMap\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [
+        ["Deployment.apps", "shop/web", "InProgress"],
+        ["Deployment.apps", "shop/web", "InProgress"],
+        ["ConfigMap", "Current", "Resource"],
+    ]

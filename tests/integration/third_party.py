@@ -2,7 +2,8 @@
 
 Go pins, checks and keeps what it downloads: the first run fetches some 20 MB, later ones ask nobody. Charts are
 rendered by a Helm built the same way, kept under `$XDG_CACHE_HOME/starling`. Call these from fixtures or plain tests:
-they block, for a minute or more where Helm has yet to be built.
+they block, for a minute or more where Helm has yet to be built. `python -m tests.integration.third_party` does all of
+this beforehand.
 """
 
 import asyncio
@@ -191,3 +192,8 @@ def _output(command: list[str], name: str) -> bytes:
     if done.returncode != 0:
         raise Unavailable(f"{name}: {' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout
+
+
+if __name__ == "__main__":
+    for wanted in BUNDLES:
+        manifests(wanted)

@@ -3,6 +3,17 @@
     main         the entry point; the one place that turns errors into messages and exit codes
     local        control planes on this machine
     install      the hub's CRDs, namespace and roles
+    apply        manifests to a cluster, as one unit
+    diff         … what that would change
+    delete       a unit's objects away again
+    tree         a unit's objects, and what was made for them
+    health       how ready objects in files are
+
+    units        the engine as apply, diff and delete use it: one cluster, files, a record in a ConfigMap
+    files        manifests from files, folders and stdin
+    progress     what is shown while a command works
+    reports      what is said of a unit in the end, as text and as JSON
+    options      options that several commands share
     console      what goes to stdout (data) and to stderr (everything else)
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the answer is no (a difference, a

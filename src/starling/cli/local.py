@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ import msgspec
 import typer
 
 from starling.cli import console
+from starling.cli.options import Output, OutputOption
 from starling.errors import InputError
 from starling.local import GitServer, LocalCluster, LocalClusters, find_binaries
 
@@ -27,13 +27,6 @@ app = typer.Typer(
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 QUIET_SECONDS = 10.0
 FOLLOW_SECONDS = 0.2
-
-
-class Output(StrEnum):
-    """How a list is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 Name = Annotated[str, typer.Argument(help="The cluster's name.", show_default=False)]
@@ -79,9 +72,7 @@ def down(
 
 
 @app.command("list")
-def list_clusters(
-    output: Annotated[Output, typer.Option("-o", "--output", help="How to print it.")] = Output.TEXT,
-) -> None:
+def list_clusters(output: OutputOption = Output.TEXT) -> None:
     """List the clusters on this machine, and what of them runs.
 
     starling local list -o json

@@ -7,7 +7,7 @@ import typer
 
 from starling import __version__
 from starling.aio import slim_tls_buffers
-from starling.cli import console, health, install, local
+from starling.cli import apply, console, delete, diff, health, install, local, tree
 from starling.errors import InputError, OutOfTime, StarlingError
 
 app = typer.Typer(
@@ -21,6 +21,10 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.command("install")(install.install)
+app.command("apply")(apply.apply)
+app.command("diff")(diff.diff)
+app.command("delete")(delete.delete)
+app.command("tree")(tree.tree)
 app.command("health")(health.health)
 
 

@@ -1,12 +1,39 @@
 """Options that several commands share."""
 
+import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Context", "Kubeconfig"]
+from starling.errors import InputError
 
+__all__ = [
+    "AllowEmpty",
+    "Confirm",
+    "Context",
+    "Files",
+    "Force",
+    "Kubeconfig",
+    "Namespace",
+    "Output",
+    "OutputOption",
+    "Prune",
+    "Timeout",
+    "UnitName",
+    "seconds",
+]
+
+
+class Output(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
@@ -14,3 +41,50 @@ Kubeconfig = Annotated[
     ),
 ]
 Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; else its current one.")]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        help="Where the unit's record is, and objects that name no namespace; else the context's.",
+        show_default=False,
+    ),
+]
+Files = Annotated[
+    list[Path],
+    typer.Option(
+        "-f",
+        "--file",
+        metavar="DIR|FILE|-",
+        help="YAML or JSON; of a folder every *.yaml, *.yml and *.json in it, hidden ones left out; - is stdin. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+UnitName = Annotated[
+    str,
+    typer.Option("--name", metavar="UNIT", help="What the set of objects is called as a whole.", show_default=False),
+]
+Prune = Annotated[
+    bool, typer.Option("--prune/--no-prune", help="Delete what the unit had and the files no longer have.")
+]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Pruning may take everything that the unit has.")]
+Confirm = Annotated[
+    str, typer.Option("--confirm", metavar="DIGEST", help="This very plan may do so; the refusal prints its digest.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Delete and recreate objects where a field changes that can't be changed.")
+]
+Timeout = Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long in all: 90s, 5m, 1h30m.")]
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(duration: str) -> float:
+    """A duration as people write it, in seconds; a bare number is seconds."""
+    if re.fullmatch(r"\d+(\.\d+)?", duration, re.ASCII):
+        return float(duration)
+    if not duration or _DURATION.sub("", duration):
+        raise InputError(f"{duration!r} is no duration", hint="write it like 90s, 5m or 1h30m")
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration))

@@ -21,9 +21,10 @@ cluster, `operate` one unit's operation, `engine` the loop. `starling.engine.dif
 """
 
 from starling.engine.cache import Change, Record
-from starling.engine.callbacks import BeforeSync, ResourceEvent, SyncCompleted, Unsubscribe
+from starling.engine.callbacks import BeforeSync, ResourceEvent, SyncCompleted, UnitSeen, Unsubscribe
+from starling.engine.configmaps import ConfigMapStore
 from starling.engine.engine import Engine, Preview
-from starling.engine.errors import EngineError, NotOurs, Refused, Vetoed
+from starling.engine.errors import EngineError, NotOurs, RecordTaken, Refused, Vetoed
 from starling.engine.execute import SyncEvent
 from starling.engine.health import Health, Readiness
 from starling.engine.inventory import pack, unpack
@@ -54,6 +55,7 @@ __all__ = [
     "BeforeSync",
     "Change",
     "ClusterAccess",
+    "ConfigMapStore",
     "CredentialsStore",
     "Drift",
     "Engine",
@@ -71,6 +73,7 @@ __all__ = [
     "Readiness",
     "ReconciliationSettings",
     "Record",
+    "RecordTaken",
     "Refused",
     "ResourceEvent",
     "ResourceOverride",
@@ -81,6 +84,7 @@ __all__ = [
     "SyncStore",
     "Task",
     "Unit",
+    "UnitSeen",
     "UnitStatus",
     "Unsubscribe",
     "Vetoed",

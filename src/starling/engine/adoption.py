@@ -7,7 +7,7 @@ them. Earlier managers are of two sorts:
 - *Makers* put whole manifests into the cluster: kubectl apply, create, replace, run, expose, autoscale; Helm; Flux;
   Argo CD; our own creates; and whatever owns the annotation that client-side apply leaves. Their fields become ours, so
   that the next apply also removes what they said and git doesn't. Defaults that the API server had filled in for them
-  come back with the same values: generations stay as they are and nothing restarts.
+  come back with the same values: specs stay as they are and nothing restarts.
 - *Hands* changed some field once: kubectl edit, patch, set, label, rollout, … Of their fields just those become ours
   alone that git says. The rest stays: taking `kubectl rollout restart`'s annotation, say, would restart the pods.
   `before-first-apply` counts as a hand. It is what the API server calls everything it found on an object without

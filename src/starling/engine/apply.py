@@ -1,15 +1,16 @@
 """One object applied: its ignored fields settled, its earlier managers' fields taken over, replaced if it must be."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starling.engine.adoption import adopt
-from starling.engine.cache import Seen
+from starling.engine.cache import Record, Seen
 from starling.engine.diff import is_immutability, quotes_secret
 from starling.engine.errors import NotOurs, Refused
 from starling.engine.fields import shared
 from starling.engine.ignoring import settle
-from starling.engine.ownership import owner
+from starling.engine.ownership import mark, owner
 from starling.engine.plan import Task
 from starling.engine.prepare import Desired
 from starling.engine.prune import delete_object
@@ -17,18 +18,20 @@ from starling.engine.target import Target
 from starling.engine.unit import Drift
 from starling.errors import StarlingError
 from starling.kube import AlreadyExists, ApiError, Body, Conflict, Invalid, NotFound, Ref
+from starling.objects import ObjectKey
 
 __all__ = ["Applied", "apply_object", "create_object"]
 
-ADOPTION_TRIES = 5
+TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply did, in a word, and which fields others own along with us."""
+    """What an apply did, in a word, and which fields others own along with us; `going`: it has to be made anew."""
 
     outcome: str
     shared: tuple[Drift, ...] = ()
+    going: bool = False
 
 
 async def apply_object(target: Target, task: Task) -> Applied:
@@ -36,22 +39,23 @@ async def apply_object(target: Target, task: Task) -> Applied:
     desired = task.desired
     assert desired is not None
     ref = await _ref(target, desired)
-    first_contact = task.record is None or not task.record.manifest
+    # Where nothing is ours any more (managed fields cleared), the API server gives all to `before-first-apply`.
+    first_contact = task.record is None or not task.record.manifest or (task.record.live and not task.record.entry)
     before = task.record.version if task.record is not None else 0
     async with target.writing(desired.key):
-        content = await _settled(target, desired, ref)
         try:
-            body = await target.writer.apply(ref, content)
+            body, content = await _apply(target, desired, ref)
         except ApiError as error:
             if not (target.unit.force and is_immutability(error)):
                 raise explained(error, desired) from error
             return await _replace(target, desired, ref)
         seen = body.decode(Seen)
         outcome = "created" if body.created else "unchanged" if before == _version(seen) else "changed"
-        if first_contact and not body.created:
+        met_others = first_contact and not body.created
+        if met_others:
             seen = await _adopted(target, ref, content, seen)
         target.cache.applied(ref.resource, seen, target.unit.id, desired.digest)
-    co_owned = shared(desired.key, content, seen.metadata.managed_fields or ()) if first_contact else ()
+    co_owned = shared(desired.key, content, seen.metadata.managed_fields or ()) if met_others else ()
     return Applied(outcome, co_owned)
 
 
@@ -94,29 +98,47 @@ async def _ref(target: Target, desired: Desired) -> Ref:
     return await target.ref(desired.manifest.gvk, desired.key)
 
 
-async def _settled(target: Target, desired: Desired, ref: Ref) -> dict[str, Any]:
-    """The content with ignored fields as they are in the cluster; only who ignores some pays for the look."""
+async def _apply(target: Target, desired: Desired, ref: Ref) -> tuple[Body, dict[str, Any]]:
+    """Apply an object, and what was applied: ignored fields are as they were in the cluster.
+
+    Only who ignores some pays for the look, and for looking again when someone wrote in between.
+    """
     content = desired.manifest.content
-    pointers = target.settings.ignored(target.unit, desired.key)
-    if not pointers:
-        return content
+    if not (pointers := target.settings.ignored(target.unit, desired.key)):
+        return await target.writer.apply(ref, content), content
+    for _ in range(TRIES - 1):
+        settled, version = await _settled(target, desired, ref, pointers)
+        metadata = {**settled["metadata"], **({"resourceVersion": version} if version else {})}
+        try:
+            return await target.writer.apply(ref, {**settled, "metadata": metadata}), settled
+        except Conflict:
+            continue
+    settled, _ = await _settled(target, desired, ref, pointers)
+    return await target.writer.apply(ref, settled), settled
+
+
+async def _settled(target: Target, desired: Desired, ref: Ref, pointers: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """The content with ignored fields as they are, and the version of the object that was looked at."""
+    content = desired.manifest.content
     try:
         body = await target.reader.get(ref)
     except NotFound:
-        return content
-    return settle(content, body.json(), body.decode(Seen).metadata.managed_fields or (), pointers)
+        return content, ""
+    meta = body.decode(Seen).metadata
+    settled = settle(content, body.json(), meta.managed_fields or (), pointers)
+    return mark(settled, target.unit.id, desired.key, target.cache.label_key), meta.resource_version
 
 
 async def _adopted(target: Target, ref: Ref, content: dict[str, Any], seen: Seen) -> Seen:
     """Take over the fields of earlier managers, so that what git drops later really goes."""
-    for attempt in range(ADOPTION_TRIES):
+    for attempt in range(TRIES):
         adoption = adopt(seen.metadata.managed_fields or ())
         if adoption is None:
             return seen
         try:
             seen = (await target.writer.json_patch(ref, adoption.operations)).decode(Seen)
         except (Conflict, Invalid):  # someone wrote in between: what they left is in the next answer
-            if attempt + 1 == ADOPTION_TRIES:
+            if attempt + 1 == TRIES:
                 raise
         else:
             if not adoption.beyond:
@@ -128,12 +150,23 @@ async def _adopted(target: Target, ref: Ref, content: dict[str, Any], seen: Seen
 async def _replace(target: Target, desired: Desired, ref: Ref) -> Applied:
     """Delete and recreate; if the old one takes its time to go, the plan waits for it and comes back."""
     record = target.cache.get(desired.key)
-    gone = await delete_object(target, ref, record)
+    known = record is not None and record.live
+    gone = await delete_object(target, ref, record if known else await _nobodys(target, ref, desired.key))
+    if not gone and not known:  # no watch of ours tells when it goes
+        raise Refused(f"{desired.key} is being deleted, and will be made anew", hint="does a finalizer hold it?")
     if not gone:
-        return Applied("deleted, to be made anew")
+        return Applied("deleted, to be made anew", going=True)
     body: Body = await target.writer.apply(ref, desired.manifest.content)
     target.cache.applied(ref.resource, body.decode(Seen), target.unit.id, desired.digest)
     return Applied("replaced")
+
+
+async def _nobodys(target: Target, ref: Ref, key: ObjectKey) -> Record | None:
+    """A record, of our own use only, of an object that no unit owns; None if one does."""
+    meta = (await target.reader.get(ref)).decode(Seen).metadata
+    if owner(key, meta.labels, meta.annotations, target.cache.label_key):
+        return None
+    return Record(key, target.unit.id, uid=meta.uid, version=int(meta.resource_version))
 
 
 def _version(seen: Seen) -> int:

@@ -20,6 +20,7 @@ from starling.engine.annotations import kept, sync_wave
 from starling.engine.fields import ManagedFields, entry_digest, own_entry
 from starling.engine.health import Health, Readiness
 from starling.engine.ownership import owner
+from starling.engine.uids import Uid, packed, text
 from starling.kube import Resource
 from starling.objects import ObjectKey
 
@@ -79,14 +80,14 @@ class Seen(msgspec.Struct):
 class Record(msgspec.Struct, gc=False):
     """What is kept of one object. Mutable, by the cache alone.
 
-    Without a uid it isn't there: wanted, and missing. `entry` is the digest of our managed fields now, `expected` as
-    our last apply left them (0: not known), `manifest` the short digest of what we applied ("": not known). `once`: it
-    was to be made, not to be kept (generateName).
+    Without a uid, which is packed, it isn't there: wanted, and missing. `entry` is the digest of our managed fields,
+    `expected` as our last apply left them (0: not known), `manifest` the short digest of what we applied ("": not
+    known). `once`: it was to be made, not to be kept (generateName).
     """
 
     key: ObjectKey
     owner: str
-    uid: str = ""
+    uid: Uid = ""
     version: int = 0
     entry: int = 0
     expected: int = 0
@@ -116,6 +117,7 @@ class Change(msgspec.Struct, frozen=True):
     key: ObjectKey
     readiness: Readiness
     drifted: bool
+    message: str = ""
 
 
 class ClusterCache:
@@ -196,6 +198,8 @@ class ClusterCache:
         self._writing.discard(key)
         if (record := self._records.get(key)) is not None and record.drifted:
             self._tell(record)
+        else:
+            self._evidence.pop(key, None)
 
     def applied(self, resource: Resource, seen: Seen, unit_id: str, manifest: str) -> Record:
         """Learn from the answer to our own apply: this is how the object is when it is as it should be."""
@@ -210,10 +214,10 @@ class ClusterCache:
         self._tell(record)
         return record
 
-    def gone(self, key: ObjectKey, uid: str, version: int = 0) -> None:
+    def gone(self, key: ObjectKey, uid: Uid, version: int = 0) -> None:
         """Learn that an object isn't there any more, since that version if it is known; unless another is by now."""
         record = self._records.get(key)
-        if record is None or record.uid not in ("", uid):
+        if record is None or record.uid not in ("", packed(uid)):
             return
         record.uid, record.entry, record.version = "", 0, version
         record.readiness, record.message = Readiness.MISSING, ""
@@ -274,22 +278,24 @@ class ClusterCache:
     def _update(self, record: Record, resource: Resource, seen: Seen) -> None:
         meta = seen.metadata
         managed = meta.managed_fields or ()
-        record.uid, record.version = meta.uid, int(meta.resource_version)
-        record.entry = entry_digest(own_entry(managed))
+        record.uid, record.version = packed(meta.uid), int(meta.resource_version)
+        entry = entry_digest(own_entry(managed))
+        record.entry = record.expected if entry == record.expected else entry  # one number in memory, as a rule
         health = self.assess(seen.for_health(resource), self._now())
-        record.readiness, record.message = health.readiness, health.message
+        record.readiness, record.message = health.readiness, sys.intern(health.message)  # many objects say the same
         annotations = meta.annotations or {}
         record.wave = sync_wave(annotations)
         record.kept = kept(annotations)
         record.controlled = any(reference.controller for reference in meta.owner_references or ())
-        if record.drifted:
+        # While we write, what we will expect isn't known yet: someone may have been quicker than our answer.
+        if record.drifted or (record.key in self._writing and record.entry != record.expected):
             self._evidence[record.key] = tuple(_on_its_own(entry) for entry in managed)
         else:
             self._evidence.pop(record.key, None)
 
     def _tell(self, record: Record) -> None:
         drifted = record.drifted and record.key not in self._writing
-        change = Change(record.owner, record.key, record.readiness, drifted)
+        change = Change(record.owner, record.key, record.readiness, drifted, record.message)
         for listener in self._listeners:
             listener(change)
 
@@ -309,7 +315,7 @@ class KindMemory:
     def state(self, namespace: str, name: str) -> tuple[str, str] | None:
         """One object's uid and resourceVersion."""
         record = self._cache.get(ObjectKey(self._resource.group, self._resource.kind, namespace, name))
-        return (record.uid, str(record.version)) if record is not None and record.live else None
+        return (text(record.uid), str(record.version)) if record is not None and record.live else None
 
     def learn(self, namespace: str, name: str, uid: str, resource_version: str) -> None:
         """Nothing: the cache learns by the event."""

@@ -10,9 +10,10 @@ from starling.engine.cache import Change
 from starling.engine.errors import Vetoed
 from starling.engine.execute import SyncEvent
 from starling.engine.plan import Task
-from starling.engine.unit import Operation, Unit
+from starling.engine.unit import Operation, Unit, UnitStatus
+from starling.errors import StarlingError
 
-__all__ = ["BeforeSync", "Callbacks", "ResourceEvent", "SyncCompleted", "Unsubscribe"]
+__all__ = ["BeforeSync", "Callbacks", "ResourceEvent", "SyncCompleted", "UnitSeen", "Unsubscribe"]
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,6 +36,15 @@ class SyncCompleted:
 
     unit: Unit
     operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSeen:
+    """A unit was looked at, and nothing is to be done for it now. `trouble`: it couldn't be seen, or written down."""
+
+    unit_id: str
+    status: UnitStatus
+    trouble: StarlingError | None = None
 
 
 class _Subscribers(Generic[T]):
@@ -70,6 +80,7 @@ class Callbacks:
         self.resource_updated = _Subscribers[ResourceEvent]("on_resource_updated")
         self.resource_removed = _Subscribers[ResourceEvent]("on_resource_removed")
         self.sync_event = _Subscribers[SyncEvent]("on_sync_event")
+        self.status = _Subscribers[UnitSeen]("on_status")
 
     def add_before_sync(self, callback: BeforeSync) -> Unsubscribe:
         """Have a say before every sync."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from starling.aio import Backoff, Clock
 from starling.engine.cache import ClusterCache, KindMemory, Seen
 from starling.engine.settings import ClusterAccess, Limits, ReconciliationSettings
+from starling.engine.uids import packed
 from starling.kube import (
     Changed,
     Client,
@@ -210,8 +211,8 @@ class Connection:
         async with aclosing(watch(self.client, kind.resource, Seen, selection, memory=memory)) as events:
             async for event in events:
                 match event:
-                    case Changed(object=seen):
-                        self.cache.see(kind.resource, seen)
+                    case Changed():  # no name for the object: it would keep the whole page alive that it came in
+                        self.cache.see(kind.resource, event.object)
                     case Deleted():
                         await self._believe(kind.resource, event)
                     case Interrupted(error=NotServed() as error):
@@ -230,7 +231,7 @@ class Connection:
         """Learn of a deletion, after a look: on a watch by label, losing the label looks just the same."""
         key = ObjectKey(resource.group, resource.kind, deleted.namespace, deleted.name)
         record = self.cache.get(key)
-        if record is None or record.uid != deleted.uid:
+        if record is None or record.uid != packed(deleted.uid):
             return
         backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
         while record.manifest:

@@ -10,6 +10,9 @@ from starling.objects import ObjectKey
 __all__ = ["Contention"]
 
 TIMES = 3
+ANONYMOUS_TIMES = 10
+"""Removals that nobody signs may be many people's; at so many of one thing it doesn't matter whose."""
+
 LONGEST = 3600.0
 FORGOTTEN_AFTER = 10
 """Waits without a new taking, after which it is as if nothing had happened."""
@@ -25,8 +28,12 @@ class _Quarrel:
     wait: float = 0.0
 
     @property
+    def serious(self) -> bool:
+        return self.times >= (TIMES if self.drift.manager else ANONYMOUS_TIMES)
+
+    @property
     def rests_until(self) -> float:
-        return self.last + self.wait if self.times >= TIMES else 0.0
+        return self.last + self.wait if self.serious else 0.0
 
 
 @dataclass
@@ -37,18 +44,16 @@ class Contention:
     _quarrels: dict[_Taking, _Quarrel] = field(default_factory=dict)
 
     def taken(self, drift: Drift, now: float) -> None:
-        """Note that a manager took fields of ours; who removes an object or a field without a name is no contender."""
-        if not drift.manager:
-            return
-        for name in drift.fields:
+        """Note that a manager took fields of ours, or that a field or the whole object was removed."""
+        for name in drift.fields or ("",):
             taking = (drift.key, name, drift.manager)
             quarrel = self._quarrels.get(taking)
             if quarrel is None or now - quarrel.last > FORGOTTEN_AFTER * (quarrel.wait or self.first_wait):
                 quarrel = self._quarrels[taking] = _Quarrel(drift)
-            quarrel.drift = msgspec.structs.replace(drift, fields=(name,))
+            quarrel.drift = msgspec.structs.replace(drift, fields=(name,) if name else ())
             quarrel.times += 1
             quarrel.last = now
-            if quarrel.times >= TIMES:
+            if quarrel.serious:
                 quarrel.wait = min(LONGEST, quarrel.wait * 2 or self.first_wait)
 
     def resting(self, now: float) -> frozenset[ObjectKey]:
@@ -66,5 +71,5 @@ class Contention:
         return tuple(
             each.drift
             for each in self._quarrels.values()
-            if each.times >= TIMES and now - each.last <= lasting * each.wait
+            if each.serious and now - each.last <= lasting * each.wait
         )

@@ -17,7 +17,7 @@ import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Workqueue
 from starling.engine.cache import Change
-from starling.engine.callbacks import BeforeSync, Callbacks, ResourceEvent, SyncCompleted, Unsubscribe
+from starling.engine.callbacks import BeforeSync, Callbacks, ResourceEvent, SyncCompleted, UnitSeen, Unsubscribe
 from starling.engine.connection import Connection
 from starling.engine.contention import Contention
 from starling.engine.errors import EngineError
@@ -97,6 +97,10 @@ class Engine:
     def on_sync_event(self, callback: Callable[[SyncEvent], object]) -> Unsubscribe:
         """Be told of every task that was done, or failed."""
         return self._callbacks.sync_event.add(callback)
+
+    def on_status(self, callback: Callable[[UnitSeen], object]) -> Unsubscribe:
+        """Be told how a unit stands whenever it was looked at, also if that is nothing new and so isn't written."""
+        return self._callbacks.status.add(callback)
 
     def set_reconciliation_settings(self, settings: ReconciliationSettings) -> None:
         """Go on with other settings: every cluster is seen anew, and every unit looked at."""
@@ -195,6 +199,8 @@ class Engine:
         except StarlingError as error:
             LOG.warning("%s: %s", unit_id, error)
             self._to_look_at.add_after(unit_id, state.backoff.next())
+            if isinstance(error, EngineError) and state.connection is None:
+                await self._write(state, unknown_status(state, error))
 
     async def _judge(self, unit_id: str, state: UnitState, unit: Unit, connection: Connection) -> None:
         owned, now = connection.cache.owned(unit_id), self._clock.monotonic()
@@ -203,11 +209,18 @@ class Engine:
         if state.overdue(now):
             self._operator().give_up(state, owned)
         if not unit.held and trouble is None and state.wants_operation(owned, now):
+            connection.want(state.kinds)
             if connection.ready(state.kinds):  # else it tells when it is
                 state.busy = True
                 self._to_operate_on.add(unit_id)
             return
-        await self._write(state, status_of(state, owned, now, trouble))
+        status = status_of(state, owned, now, trouble)
+        try:
+            await self._write(state, status)
+        except StarlingError as error:
+            self._callbacks.status.tell(UnitSeen(unit_id, status, error))
+            raise
+        self._callbacks.status.tell(UnitSeen(unit_id, status, trouble))
         if (wait := state.next_look(now)) is not None:
             self._to_look_at.add_after(unit_id, wait)
 
@@ -242,6 +255,7 @@ class Engine:
         known, state.unit = state.unit, stored.unit if stored is not None else None
         if known is None and stored is not None:
             state.remember(stored.status)
+            state.wrote(stored.status)
         if known != state.unit:
             state.look = True
 

@@ -2,7 +2,7 @@
 
 from starling.errors import StarlingError
 
-__all__ = ["EngineError", "NotOurs", "Refused", "Vetoed"]
+__all__ = ["EngineError", "NotOurs", "RecordTaken", "Refused", "Vetoed"]
 
 
 class EngineError(StarlingError):
@@ -15,6 +15,12 @@ class NotOurs(EngineError):
     """An object that a unit wants is someone else's."""
 
     reason = "OwnedByAnother"
+
+
+class RecordTaken(EngineError):
+    """Another process writes the record of a unit that we have in hand."""
+
+    reason = "RecordTaken"
 
 
 class Refused(EngineError):

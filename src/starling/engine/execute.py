@@ -6,7 +6,7 @@ when something has happened.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from starling.engine.apply import apply_object, create_object
@@ -55,6 +55,7 @@ class _Run:
     tell: Callable[[SyncEvent], None]
     problems: list[Problem] = field(default_factory=list)
     shared: list[Drift] = field(default_factory=list)
+    going: list[Task] = field(default_factory=list)
     done: int = 0
 
     async def do(self, task: Task) -> None:
@@ -74,6 +75,8 @@ class _Run:
             case Action.APPLY:
                 result = await apply_object(self.target, task)
                 self.shared += result.shared
+                if result.going:
+                    self.going.append(_until_gone(task))
                 return result.outcome
             case Action.CREATE:
                 return await create_object(self.target, task)
@@ -88,19 +91,29 @@ class _Run:
             case Action.WAIT:
                 raise AssertionError(task)
 
+    def failed_to_renew(self, step: Sequence[Task]) -> bool:
+        """Whether one of these brings something new, and failed."""
+        broken = {problem.key for problem in self.problems}
+        return any(task.renews and task.key in broken for task in step)
+
     def outcome(self, waiting: Task | None, wave: int | None) -> Outcome:
         """What came of it."""
         return Outcome(tuple(self.problems), waiting, wave, tuple(self.shared), self.done)
 
 
 async def execute(plan: Plan, target: Target, tell: Callable[[SyncEvent], None]) -> Outcome:
-    """Do the tasks in order, those of one tier at once; stop at an unmet wait, or after a wave in which one failed."""
+    """Do the tasks in order, those of one tier at once; stop at an unmet wait, or after a wave in which one failed.
+
+    A repair that fails holds up no wave. Nothing is removed after a failure.
+    """
     run = _Run(target, tell)
     passed: int | None = None
     failed: int | None = None
     for step in _steps(plan.tasks):
         first = step[0]
-        if failed is not None and (first.action in REMOVALS or (plan.gated and first.wave != failed)):
+        if first.action in REMOVALS and (run.problems or run.going):
+            break
+        if failed is not None and (first.wave != failed or first.ends_wave):
             break
         if first.action is Action.WAIT:
             if unmet := next((task for task in step if not met(task, target.cache.records)), None):
@@ -108,11 +121,21 @@ async def execute(plan: Plan, target: Target, tell: Callable[[SyncEvent], None])
             passed = first.wave if first.ends_wave else passed
             continue
         await asyncio.gather(*(run.do(task) for task in step))
-        if run.problems and failed is None:
+        if plan.gated and failed is None and run.failed_to_renew(step):
             failed = first.wave
-    return run.outcome(None, passed)
+    return run.outcome(next(iter(run.going), None), passed)
+
+
+def _until_gone(task: Task) -> Task:
+    """The wait for an object to go that is to be made anew."""
+    assert task.key is not None
+    return replace(task, action=Action.WAIT, reason="is being deleted, and will be made anew", awaited=(task.key,))
 
 
 def _steps(tasks: Sequence[Task]) -> list[list[Task]]:
     """Runs of tasks that may be done at the same time."""
-    return [list(step) for _, step in groupby(tasks, key=lambda task: (task.action in REMOVALS, task.wave, task.tier))]
+    return [list(step) for _, step in groupby(tasks, key=_at_once)]
+
+
+def _at_once(task: Task) -> tuple[bool, bool, int, int]:
+    return task.action in REMOVALS, task.action is Action.WAIT, task.wave, task.tier

@@ -67,12 +67,12 @@ def own_entry(entries: Iterable[ManagedFields], manager: str = FIELD_MANAGER) ->
 
 
 def entry_digest(entry: ManagedFields | None) -> int:
-    """63 bits that change whenever the entry does, the same in every process; 0 for none."""
+    """56 bits that change whenever the entry does, the same in every process; 0 for none. Longer ints weigh more."""
     if entry is None:
         return 0
-    found = blake2b(entry.fields_v1, digest_size=8)
+    found = blake2b(entry.fields_v1, digest_size=7)
     found.update(f"\0{entry.time}\0{entry.api_version}".encode())
-    return int.from_bytes(found.digest(), "big") >> 1 or 1
+    return int.from_bytes(found.digest(), "big") or 1
 
 
 def lost(content: Mapping[str, Any], entry: ManagedFields | None) -> tuple[Path, ...]:
@@ -111,7 +111,7 @@ class _Leaf:
     steps: Steps
     value: Any
     nodes: Nodes
-    gone: int  # how many steps lead to what our entry has nothing of
+    gone: int  # how many steps lead to a list's item that isn't in our entry
 
     @property
     def is_ours(self) -> bool:
@@ -124,7 +124,9 @@ class _Leaf:
 
     @property
     def is_lost(self) -> bool:
-        return not self.is_ours and (self.value != [] or bool(self.owners))
+        if self.value == [] and self.gone == _NOT_GONE and not self.owners:
+            return False  # it may never have been ours
+        return not self.is_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,9 @@ def _holds(node: Node, value: Any) -> bool:
         return False
     if value == []:
         return node.keys() == {"."}  # who owns items of an empty list added them
-    return "." in node or (isinstance(value, dict | list) and bool(value))
+    if "." in node or isinstance(value, list):
+        return True
+    return isinstance(value, dict) and any(f"f:{name}" in node for name in value)
 
 
 def _leaves_of_object(content: Mapping[str, Any], nodes: Nodes, current: int) -> Iterator[_Leaf]:
@@ -210,12 +214,15 @@ class _Walk:
 
     def leaves(self, value: Any, nodes: Nodes, steps: Steps, gone: int = _NOT_GONE) -> Iterator[_Leaf]:
         """The leaves of a value, without the key fields of list items: those are in the path."""
-        gone = min(gone, len(steps)) if nodes[0] is None else gone
         parts = list(self._parts(value, nodes, steps[-1]))
         if not parts:
             yield _Leaf(steps, value, nodes, gone)
         for step, part in parts:
-            yield from self.leaves(part, below(nodes, step), (*steps, step), gone)
+            inside, further = below(nodes, step), gone
+            # An item that we applied is itself in our entry; if not, what is left there are nulls it had, no values.
+            if step.startswith("k:") and "." not in (inside[0] or {}):
+                inside, further = (None, *inside[1:]), min(gone, len(steps) + 1)
+            yield from self.leaves(part, inside, (*steps, step), further)
 
     def _parts(self, value: Any, nodes: Nodes, last: str) -> Iterable[tuple[str, Any]]:
         telling = nodes[: self.current]

@@ -1,6 +1,7 @@
 """The unit's record: what it owns as compact text, and one digest that says whether all of it is as we left it."""
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
@@ -35,7 +36,8 @@ def unpack(lines: Iterable[str]) -> dict[ObjectKey, str]:
                 hint="someone changed the record: put the line right, <group>/<kind>/<namespace>/<name> <digest>",
             )
         group, kind, namespace, name = map(unquote, parts) if "%" in place else parts
-        inventory[ObjectKey(group, kind, namespace, name)] = short
+        key = ObjectKey(sys.intern(group), sys.intern(kind), sys.intern(namespace), name)
+        inventory[key] = short
     return inventory
 
 

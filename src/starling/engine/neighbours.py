@@ -31,7 +31,7 @@ class Neighbours:
             record = connection.cache.get(key)
             return record is not None and bool(record.manifest)
         stored = await self.store.get(owner)
-        return stored is not None and key in stored.status.inventory
+        return stored is not None and bool(stored.status.inventory.get(key))
 
     async def rendered(self, unit: Unit, keys: frozenset[ObjectKey], connection: Connection) -> frozenset[ObjectKey]:
         """Which of these objects others of the unit's namespace render by now."""

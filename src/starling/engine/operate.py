@@ -5,6 +5,7 @@ The record (§6.1) is written before a revision's first apply, with the ids of w
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from starling.aio import Clock
 from starling.engine.cache import Record
 from starling.engine.callbacks import Callbacks, SyncCompleted
 from starling.engine.connection import Connection
-from starling.engine.execute import Outcome, execute
+from starling.engine.execute import Outcome, SyncEvent, execute
 from starling.engine.fields import attribute
 from starling.engine.ignoring import left_out
 from starling.engine.inventory import baseline
@@ -48,7 +49,9 @@ class Operator:
     async def operate(self, state: UnitState, connection: Connection) -> None:
         """Do what there is to do for a unit, as far as it can be done now."""
         unit = _unit(state)
-        no_cache, state.look, state.no_cache = state.no_cache, False, False
+        no_cache, state.look, state.no_cache, state.waiting = state.no_cache, False, False, None
+        amiss = state.amiss(connection.cache.owned(unit.id), self.clock.monotonic())
+        worked_on: set[ObjectKey | None] = set()
         if any(problem.reason == UNKNOWN_KIND for problem in state.problems):
             state.problems = ()
             connection.ask_again(state.kinds)
@@ -56,14 +59,17 @@ class Operator:
             if unit.deleting:
                 await self._remove(state, connection)
             elif (prepared := await self.prepared(state, connection, no_cache=no_cache)) is None:
-                state.look, state.no_cache = True, False
+                state.look = True
             else:
-                await self._sync(state, connection, prepared)
+                await self._sync(state, connection, prepared, worked_on)
         except StarlingError as error:
             self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
         except Exception as error:
             LOG.exception("%s: an error that nobody expected", unit.id)
             self._fail(state, (Problem("Unexpected", f"{type(error).__name__}: {error}", hint="please report it"),))
+        still = state.amiss(connection.cache.owned(unit.id), self.clock.monotonic())
+        # What was put right and is amiss again was taken again, though its entry may read just as before.
+        state.left = {key: entry for key, entry in amiss.items() if still.get(key) == entry and key not in worked_on}
 
     async def prepared(self, state: UnitState, connection: Connection, *, no_cache: bool) -> Prepared | None:
         """What the unit wants of its cluster; None while it isn't known which of the kinds the cluster serves."""
@@ -80,7 +86,7 @@ class Operator:
         """What there is to do; objects that would be pruned are left to other units that render them by now."""
         unit, now = _unit(state), self.clock.monotonic()
         snapshot = Snapshot(
-            owned=connection.cache.owned(unit.id),
+            owned=self._owned(unit, connection),
             others=await self._owners(unit, connection, prepared),
             resting=state.contention.resting(now),
             operation=state.operation,
@@ -91,6 +97,11 @@ class Operator:
         if pruned and (wanted := await self.neighbours.rendered(unit, pruned, connection)):
             return plan(prepared, replace(snapshot, wanted=wanted), unit)
         return made
+
+    def _owned(self, unit: Unit, connection: Connection) -> dict[ObjectKey, Record]:
+        """The unit's objects, those left out that the settings leave alone."""
+        allows = self.settings.resources_filter.allows
+        return {key: record for key, record in connection.cache.owned(unit.id).items() if allows(key)}
 
     async def _owners(
         self, unit: Unit, connection: Connection, prepared: Prepared
@@ -105,8 +116,15 @@ class Operator:
                 )
         return found
 
-    async def _sync(self, state: UnitState, connection: Connection, prepared: Prepared) -> None:
+    async def _sync(
+        self, state: UnitState, connection: Connection, prepared: Prepared, worked_on: set[ObjectKey | None]
+    ) -> None:
         unit = _unit(state)
+
+        def tell(event: SyncEvent) -> None:
+            worked_on.add(event.task.key)
+            self.callbacks.sync_event.tell(event)
+
         everything = self.clock.monotonic() >= state.due
         todo = await self.plan(state, connection, prepared)
         if todo.refusal is not None:
@@ -115,12 +133,14 @@ class Operator:
         todo = await self._allowed(unit, todo)
         self._note_drift(state, connection, todo)
         await self._begin(state, connection, prepared, todo)
-        outcome = await execute(todo, self.target(unit, connection), self.callbacks.sync_event.tell)
+        outcome = await execute(todo, self.target(unit, connection), tell)
         for desired in prepared.desired:
             if desired.create_only:
                 connection.cache.made_once(desired.key)
+        if any(desired.resource is None for desired in prepared.desired):
+            connection.ask_again(state.kinds)  # the CRDs that came along may have brought them
         self._end(state, connection, outcome, todo.problems)
-        if everything and outcome.finished:
+        if everything and not outcome.problems:  # also at a wait: what it has was applied again before that
             state.put_off(self.clock.monotonic())
         self.neighbours.released(_keys(todo, Action.RELEASE))
 
@@ -157,8 +177,10 @@ class Operator:
         unit, operation = _unit(state), state.operation
         if operation is not None and outcome.wave is not None:
             state.operation = msgspec.structs.replace(operation, wave=outcome.wave)
-        shared = {drift.key: drift for drift in (*state.shared, *outcome.shared)}
-        state.shared = tuple(shared.values())[-MOST_PROBLEMS:]
+        met = {drift.key for drift in outcome.shared}
+        owned = connection.cache.owned(unit.id)
+        known = (drift for drift in state.shared if drift.key in owned and drift.key not in met)
+        state.shared = (*known, *outcome.shared)[-MOST_PROBLEMS:]
         state.waiting = outcome.waiting
         if problems := (*problems, *outcome.problems):
             self._fail(state, problems)
@@ -168,7 +190,8 @@ class Operator:
         if outcome.waiting is not None:
             return
         owned = connection.cache.owned(unit.id)
-        state.baseline = baseline((key, record.manifest, record.expected) for key, record in owned.items())
+        rendered = ((key, record) for key, record in owned.items() if record.manifest)
+        state.baseline = baseline((key, record.manifest, record.expected) for key, record in rendered)
         state.applied_revision = state.revision
         self._finish(state, Phase.SUCCEEDED, "")
 
@@ -211,17 +234,21 @@ class Operator:
     async def _remove(self, state: UnitState, connection: Connection) -> None:
         """Take the unit's objects away, or our marks off them; done when there are none left."""
         unit = _unit(state)
-        todo = await self._allowed(unit, plan_removal(connection.cache.owned(unit.id), unit))
+        state.due = math.inf
+        todo = await self._allowed(unit, plan_removal(self._owned(unit, connection), unit))
         outcome = await execute(todo, self.target(unit, connection), self.callbacks.sync_event.tell)
         state.waiting = outcome.waiting
         if outcome.problems:
             self._fail(state, outcome.problems)
             return
         state.problems, state.retry_at = (), None
-        left = [record for record in connection.cache.owned(unit.id).values() if record.live]
+        owned = self._owned(unit, connection)
+        left = [record for record in owned.values() if record.live]
         if outcome.waiting is None and left:
             state.waiting = Task(Action.WAIT, "is being deleted", 0, key=left[0].key, awaited=(left[0].key,))
         state.removed = not left
+        for key in owned if state.removed else ():  # what never came into being
+            connection.cache.drop(key)
 
 
 def _unit(state: UnitState) -> Unit:

@@ -103,6 +103,7 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
     """What to do so that the cluster has what is desired of the unit, and nothing else of it.
 
     A wave with a problem in it is done as far as it goes; later waves and removals have to wait until it is mended.
+    What needs no more than a repair comes first: no wave holds it up.
     """
     problems = list(prepared.problems)
     last = prepared.blocked
@@ -118,13 +119,15 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
             case Task() as task:
                 work.append(task)
     removals = _removals(prepared, snapshot, unit)
-    plan_digest = digest([prepared.digest, sorted(str(task.key) for task in removals if task.action is Action.PRUNE)])
+    plan_digest = digest([prepared.digest, sorted(_meant(task) for task in removals if task.action is Action.PRUNE)])
     gated = not _done(snapshot.operation, prepared.digest)
-    tasks = _with_waits(prepared.desired, work, snapshot.operation, prepared.digest) if gated else tuple(work)
+    repairs = tuple(task for task in work if not (gated and task.renews))
+    renewals = [task for task in work if gated and task.renews]
+    waves = _with_waits(prepared.desired, renewals, snapshot.operation, prepared.digest) if gated else ()
     return Plan(
-        tasks=(*tasks, *pending, *_reversed(removals))
+        tasks=(*repairs, *waves, *pending, *_reversed(removals))
         if last is None
-        else tuple(task for task in tasks if task.wave < last or (task.wave == last and task.key is not None)),
+        else (*repairs, *(task for task in waves if task.wave < last or (task.wave == last and not task.ends_wave))),
         gated=gated,
         problems=tuple(problems),
         unchanged=len(prepared.desired) - len(work) - len(problems) + len(prepared.problems),
@@ -245,6 +248,11 @@ def _guard(
         f"this would delete everything {unit.id} has: {len(pruned)} objects, {pruned[0].key} among them",
         hint=f"is the path right? If it is meant: allowEmpty, or the annotation starling.dev/confirm: {plan_digest}",
     )
+
+
+def _meant(task: Task) -> str:
+    """The very object that is to be pruned: one made anew since is another, and wants to be confirmed again."""
+    return f"{task.key} {task.record.uid if task.record is not None else ''}"
 
 
 def _done(operation: Operation | None, wanted: str) -> bool:

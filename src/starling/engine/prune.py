@@ -1,5 +1,6 @@
 """One object deleted, or left without our marks; never another than the one that was meant."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from starling.engine.cache import Record, Seen
 from starling.engine.ownership import TRACKING, owner
 from starling.engine.plan import Task
 from starling.engine.target import Target
+from starling.engine.uids import text
 from starling.kube import FIELD_MANAGER, Conflict, DeleteOptions, Invalid, NotFound, NotServed, Ref
 from starling.objects import ObjectKey
 
@@ -41,7 +43,7 @@ async def delete_object(target: Target, ref: Ref, record: Record | None) -> bool
         if current is None or not current.live or current.owner != target.unit.id:
             return True
         try:
-            options = DeleteOptions(uid=current.uid, resource_version=str(current.version))
+            options = DeleteOptions(uid=text(current.uid), resource_version=str(current.version))
             body = await target.writer.delete(ref, options)
         except NotFound:
             target.cache.gone(current.key, current.uid)
@@ -91,14 +93,25 @@ async def _strip(target: Target, ref: Ref, key: ObjectKey) -> None:
 def stripping(seen: Seen, label_key: str) -> list[dict[str, Any]]:
     """The JSON patch that takes our marks off an object, provided that it hasn't changed."""
     meta = seen.metadata
-    ours = [place for place, entry in enumerate(meta.managed_fields or ()) if entry.manager == FIELD_MANAGER]
+    entries = meta.managed_fields or ()
+    ours = [place for place, entry in enumerate(entries) if entry.manager == FIELD_MANAGER]
     paths = [
-        *([f"/metadata/labels/{_escaped(label_key)}"] if label_key in (meta.labels or {}) else []),
-        *([f"/metadata/annotations/{_escaped(TRACKING)}"] if TRACKING in (meta.annotations or {}) else []),
+        *_without(label_key, meta.labels or {}, "/metadata/labels"),
+        *_without(TRACKING, meta.annotations or {}, "/metadata/annotations"),
         *(f"/metadata/managedFields/{place}" for place in reversed(ours)),
     ]
     same = {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version}
-    return [same, *({"op": "remove", "path": path} for path in paths)]
+    removals = [{"op": "remove", "path": path} for path in paths]
+    # Of a custom resource an empty list would be taken for none given; this is how all entries are cleared.
+    cleared = [{"op": "add", "path": "/metadata/managedFields", "value": [{}]}] if len(ours) == len(entries) else []
+    return [same, *removals, *cleared]
+
+
+def _without(name: str, texts: Mapping[str, str], path: str) -> list[str]:
+    """The path to remove. A map that would be empty goes as a whole: custom resources keep it, and it would be ours."""
+    if name not in texts:
+        return []
+    return [path if len(texts) == 1 else f"{path}/{_escaped(name)}"]
 
 
 def _escaped(name: str) -> str:

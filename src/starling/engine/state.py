@@ -16,6 +16,7 @@ from starling.engine.health import Readiness, least
 from starling.engine.inventory import baseline
 from starling.engine.plan import Task, met
 from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem, Unit, UnitStatus
+from starling.errors import StarlingError
 from starling.kube import KubeError
 from starling.objects import GroupVersionKind, ObjectKey
 
@@ -29,14 +30,15 @@ NOTHING = UnitStatus()
 UNFINISHED = frozenset({Readiness.IN_PROGRESS, Readiness.TERMINATING, Readiness.MISSING})
 
 
-@dataclass
+@dataclass(slots=True)
 class UnitState:
     """One unit as this process knows it. Mutable, by whoever has the unit in hand. Times are of a monotonic clock.
 
     `stored` is what was written down of it, until that has been compared with what is there on `connection`; `written`
     what was written last, its inventory left out but for a hash. `reread`: ask the store for it. `look`: plan even if
     nothing seems to have changed. `busy`: an operation processor has it. `waiting` is the wait at which its operation
-    stopped, `retry_at` when what failed is tried again, `due` when everything is applied again.
+    stopped, `retry_at` when what failed is tried again, `due` when everything is applied again. `left` is the drift
+    that the last operation found and left as it was: no reason for another.
     """
 
     unit: Unit | None = None
@@ -58,6 +60,7 @@ class UnitState:
     retry_at: float | None = None
     due: float = math.inf
     in_progress_since: float | None = None
+    left: Mapping[ObjectKey, int] = field(default_factory=dict)
     kinds: frozenset[GroupVersionKind] = frozenset()
     removed: bool = False
     drift: deque[Drift] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -67,7 +70,6 @@ class UnitState:
     def remember(self, status: UnitStatus) -> None:
         """Begin with what was written down; what is there is compared with it once it has been seen."""
         self.stored, self.connection = status, None
-        self.wrote(status)
         self.revision, self.applied_revision = status.revision, status.applied_revision
         self.operation = status.operation
         self.shared = status.shared
@@ -106,11 +108,18 @@ class UnitState:
             return True
         if self.waiting is not None and met(self.waiting, owned):
             return True
-        passed_over = self.contention.resting(now) | {problem.key for problem in self.problems}
-        return any(
-            record.drifted and not record.once and key not in passed_over and record.readiness is not TERMINATING
+        passed_over = {problem.key for problem in self.problems}
+        amiss = self.amiss(owned, now)
+        return any(key not in passed_over and self.left.get(key) != entry for key, entry in amiss.items())
+
+    def amiss(self, owned: Mapping[ObjectKey, Record], now: float) -> dict[ObjectKey, int]:
+        """What has drifted and may be put right, with the digest of our managed fields as they are."""
+        resting = self.contention.resting(now)
+        return {
+            key: record.entry
             for key, record in owned.items()
-        )
+            if record.drifted and not record.once and key not in resting and record.readiness is not TERMINATING
+        }
 
     def put_off(self, now: float) -> None:
         """Everything has been applied: that is due again in an interval, a little less so that units spread out."""
@@ -122,17 +131,17 @@ class UnitState:
         return (
             self.unit is not None
             and self.in_progress_since is not None
-            and now - self.in_progress_since >= self.unit.timeout
+            and now >= self.in_progress_since + self.unit.timeout
         )
 
     def next_look(self, now: float) -> float | None:
         """Seconds until time alone gives a reason to look again; None if only an event can."""
-        wakes = self.contention.wakes(now)
+        wakes, since = self.contention.wakes(now), self.in_progress_since
         times = [
             self.due,
             self.retry_at if self.retry_at is not None else math.inf,
             now + wakes if wakes is not None else math.inf,
-            self.in_progress_since + self.unit.timeout if self.in_progress_since and self.unit else math.inf,
+            since + self.unit.timeout if since is not None and self.unit is not None else math.inf,
         ]
         waits = [time - now for time in times if now < time < math.inf]
         return min(waits, default=None)
@@ -160,6 +169,8 @@ def as_left(owned: Mapping[ObjectKey, Record], stored: UnitStatus) -> bool:
     """Whether all that the inventory names is just as the last operation left it."""
     entries = []
     for key, manifest in stored.inventory.items():
+        if not manifest:
+            continue  # no longer rendered, and left: what becomes of it is nobody's concern
         record = owned.get(key)
         entries.append((key, manifest, record.entry if record is not None else 0))
     return bool(stored.baseline) and baseline(entries) == stored.baseline
@@ -192,14 +203,19 @@ def status_of(
     )
 
 
-def unknown_status(state: UnitState, trouble: KubeError) -> UnitStatus:
+def unknown_status(state: UnitState, trouble: StarlingError) -> UnitStatus:
     """A unit of which nothing could be seen yet: what was written down, and that it may be so no longer."""
     return msgspec.structs.replace(state.stored, readiness=Readiness.UNKNOWN, message=trouble.message, objects={})
 
 
+def _counts(record: Record) -> bool:
+    """Whether an object says how ready its unit is: one that isn't there does if it was, and was to stay."""
+    return record.live or (bool(record.manifest) and not record.once)
+
+
 def _on_its_way(state: UnitState, owned: Mapping[ObjectKey, Record]) -> Readiness:
     """The least of its objects', and no better than its operation."""
-    readiness = least(record.readiness for record in owned.values() if record.live or not record.once)
+    readiness = least(record.readiness for record in owned.values() if _counts(record))
     if state.operation is None or state.operation.phase is Phase.RUNNING:
         return min(readiness, Readiness.IN_PROGRESS)
     return readiness
@@ -216,7 +232,7 @@ def _readiness(state: UnitState, unit: Unit, owned: Mapping[ObjectKey, Record], 
 
 
 def _first_message(owned: Mapping[ObjectKey, Record], readiness: Readiness) -> str:
-    keys = [key for key, record in owned.items() if record.readiness is readiness]
+    keys = [key for key, record in owned.items() if record.readiness is readiness and _counts(record)]
     if not keys or readiness is Readiness.CURRENT:
         return ""
     first = min(keys)

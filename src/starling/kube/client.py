@@ -1,8 +1,10 @@
 """The verbs of the Kubernetes API, thin and typed. Bodies stay bytes until someone needs a value."""
 
 import copy
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -27,6 +29,9 @@ PAGE_SIZE = 500
 EVERYTHING = Selection()
 _PATIENCE = Patience()
 _JSON = "application/json"
+_quote = lru_cache(maxsize=256)(quote)  # nearly all queries are made of the same few words
+# DEL, the C1 controls with NEL among them, the line and paragraph separators, the byte order mark and its opposite.
+_NOT_PLAIN = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,8 +154,8 @@ class Client:
         Fields of other managers are taken from them; with `force` off they are a Conflict that names the managers.
         """
         query = {**_write_query(manager, dry_run=dry_run), "force": "true" if force else "false"}
-        content_type = "application/apply-patch+yaml"  # which JSON is, too
-        return await self._patch("apply", ref, body, content_type, query, idempotent=True)
+        content_type = "application/apply-patch+yaml"
+        return await self._patch("apply", ref, _yaml(_encoded(body)), content_type, query, idempotent=True)
 
     async def json_patch(
         self, ref: Ref, operations: Sequence[Mapping[str, Any]], *, manager: str = FIELD_MANAGER, dry_run: bool = False
@@ -234,7 +239,7 @@ class Client:
             method=method,
             path=path,
             action=action,
-            query=urlencode(query, quote_via=quote) if query else "",
+            query=urlencode(query, quote_via=_quote) if query else "",
             headers=self._identity if body is None else (*self._identity, ("Content-Type", content_type)),
             body=None if body is None else _encoded(body),
             idempotent=idempotent,
@@ -259,6 +264,11 @@ def _encoded(body: Any) -> bytes:
             return msgspec.json.encode(body.content)
         case _:
             return msgspec.json.encode(body)
+
+
+def _yaml(text: bytes) -> bytes:
+    """JSON that a YAML parser reads as the same value: it folds or refuses some characters unless they are escaped."""
+    return _NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0].decode()):04x}".encode(), text)
 
 
 def _within(resource: Resource, namespace: str) -> str:

@@ -1,17 +1,18 @@
 """Which kinds a cluster serves: aggregated discovery (Kubernetes 1.27 and later), two requests for everything.
 
 The answer is kept until someone asks for a kind that isn't in it, then asked for again with its ETag, so that a CRD
-which appears later is found and a kind that doesn't exist costs two empty answers. A group whose API service is down is
-there without its resources; it doesn't spoil the others.
+which appears later is found and a kind that doesn't exist costs a few empty answers. A group whose API service is down
+is there without its resources; it doesn't spoil the others.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
-from starling.kube.errors import KubeError, NotServed
+from starling.kube.errors import Forbidden, KubeError, NotFound, NotServed
 from starling.kube.resources import Resource
 from starling.kube.transport import Request, Transport
 from starling.objects import GroupVersionKind
@@ -82,9 +83,18 @@ class Discovery:
         return NotServed("", f"the cluster doesn't serve {what}", hint="is its CustomResourceDefinition installed?")
 
     async def _find(self, look: Callable[[], Resource | None]) -> Resource | None:
-        """What is known, or else what the server says to a question asked from now on; many share one question."""
-        if (found := look()) is not None:
+        """What is known, or else what the server says to a question asked from now on.
+
+        One that is just starting leaves out the kinds of its CRDs for a moment, so only one that is ready is believed.
+        """
+        if (found := look() or await self._looked_again(look)) is not None:
             return found
+        with suppress(Forbidden, NotFound):  # some hide it; most let everyone ask
+            await self._transport.send(Request("GET", "/readyz", "ask whether the server is ready", idempotent=True))
+        return await self._looked_again(look)
+
+    async def _looked_again(self, look: Callable[[], Resource | None]) -> Resource | None:
+        """The same after a question asked from now on; many share one question."""
         wanted = self._asked + 1
         async with self._refreshing:
             if self._answered < wanted and look() is None:

@@ -25,7 +25,7 @@ class Manifest:
     Two are equal if content and origin are; they aren't hashable: their `key` is.
     """
 
-    content: dict[str, Any]
+    content: dict[str, Any] = field(repr=False)  # a Secret's values have no business in a log
     origin: Origin = _NOWHERE
     gvk: GroupVersionKind = field(init=False, compare=False)
     key: ObjectKey = field(init=False, compare=False)

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from starling.engine.fields import attribute, entry_digest, lost, own_entry, shared
 from starling.engine.fieldsets import FieldSet, difference, parse
 from starling.kube import ApiError, Body, Changed, Client, Selection, kubeconfig, watch
+from starling.local import LocalCluster
 from starling.objects import ObjectKey
 from tests.integration.clusters import kill, revive, running
 from tests.integration.conftest import Kubectl
@@ -67,7 +68,7 @@ SERVICE: dict[str, Any] = {
 THING: dict[str, Any] = {
     "apiVersion": "fields.test/v1",
     "kind": "Thing",
-    "metadata": {"name": "a", "labels": None},
+    "metadata": {"name": "a", "labels": {"app": "a"}},
     "spec": {
         "zoo": {"b": {"c": 1}},
         "list": [1, {"x": []}],
@@ -105,24 +106,29 @@ async def test_an_entry_is_the_same_wherever_it_is_read(
     assert found == {applied}
 
 
-async def test_an_entry_outlives_the_api_server(tmp_path: Path) -> None:
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[LocalCluster]:
+    """A cluster whose API server may be killed."""
+    with running(tmp_path, "doomed") as cluster:
+        yield cluster
+
+
+async def test_an_entry_outlives_the_api_server(doomed: LocalCluster) -> None:
     """A restarted API server, with what was in memory gone, gives the same digests, by get and by an apply again."""
-    with running(tmp_path, "restarted") as cluster:
-        before = {}
-        async with Client(kubeconfig(cluster.kubeconfig)) as client:
-            await serve_things(client)
-            for content in (DEPLOYMENT, THING):
-                ref = await ref_of(client, content, "default")
-                before[ref] = entry_digest(own_entry(entries(await client.apply(ref, content))))
-        kill(cluster)
-        await revive(cluster)
-        async with Client(kubeconfig(cluster.kubeconfig)) as client:
-            await serve_things(client)
-            after = {ref: entry_digest(own_entry(entries(await client.get(ref)))) for ref in before}
-            assert after == before
-            for content in (DEPLOYMENT, THING):
-                ref = await ref_of(client, content, "default")
-                assert entry_digest(own_entry(entries(await client.apply(ref, content)))) == before[ref]
+    before = {}
+    async with Client(kubeconfig(doomed.kubeconfig)) as client:
+        await serve_things(client)
+        for content in (DEPLOYMENT, THING):
+            ref = await ref_of(client, content, "default")
+            before[ref.path] = entry_digest(own_entry(entries(await client.apply(ref, content))))
+    kill(doomed)
+    await revive(doomed)
+    async with Client(kubeconfig(doomed.kubeconfig)) as client:
+        await serve_things(client)
+        for content in (DEPLOYMENT, THING):
+            ref = await ref_of(client, content, "default")
+            assert entry_digest(own_entry(entries(await client.get(ref)))) == before[ref.path]
+            assert entry_digest(own_entry(entries(await client.apply(ref, content)))) == before[ref.path]
 
 
 _numbers = itertools.count()
@@ -364,9 +370,9 @@ async def test_lost_is_what_the_api_server_took(
     left = parse(after.fields_v1) if after else {}
     gone = members(difference(parse(before.fields_v1), left)) if before else []
     found = [path.steps for path in lost(content, after)]
-    assert all(any(_covers(steps, path) or path == steps[: len(path)] for path in gone) for steps in found)
-    unsaid = [path for path in gone if not any(_covers(steps, path) for steps in found)]
-    assert all(_reads_as_atomic(left, path) or _is_empty_list(content, path) for path in unsaid)
+    assert all(any(_meet(steps, path) for path in gone) for steps in found)
+    unsaid = [path for path in gone if not any(_meet(steps, path) for steps in found)]
+    assert all(_reads_as_atomic(left, path) or _says_nothing(content, path) for path in unsaid)
 
 
 def members(fields: FieldSet, way: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -375,11 +381,11 @@ def members(fields: FieldSet, way: tuple[str, ...] = ()) -> list[tuple[str, ...]
     return here + [path for step, below in fields.items() if step != "." for path in members(below, (*way, step))]
 
 
-def _covers(steps: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Whether a path begins with steps, of which one may leave out key fields that have a default."""
-    return len(path) >= len(steps) and all(
+def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether one path leads on from the other; a step may leave out key fields that have a default."""
+    return all(
         want == have or (want[:2] == have[:2] == "k:" and json.loads(want[2:]).items() <= json.loads(have[2:]).items())
-        for want, have in zip(steps, path, strict=False)
+        for want, have in zip(one, other, strict=False)
     )
 
 
@@ -392,7 +398,10 @@ def _reads_as_atomic(fields: FieldSet, path: tuple[str, ...]) -> bool:
     return False
 
 
-def _is_empty_list(value: Any, path: tuple[str, ...]) -> bool:
+def _says_nothing(value: Any, path: tuple[str, ...] = ()) -> bool:
+    """Whether a manifest has there an empty list, or nulls: what an object doesn't have may be removed unnoticed."""
     for step in path:
-        value = value.get(step[2:]) if isinstance(value, dict) else None
-    return bool(value == [])
+        value = value.get(step[2:]) if isinstance(value, dict) else 0
+    if isinstance(value, dict):
+        return bool(value) and all(map(_says_nothing, value.values()))
+    return value is None or value == []

@@ -1,4 +1,4 @@
-"""What well-known projects publish is read whole, and says what the engine has to cope with."""
+"""What well-known projects publish is read whole; what it has for an engine to cope with."""
 
 from collections import Counter
 

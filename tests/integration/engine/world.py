@@ -39,7 +39,10 @@ def unit_id(name: str, *, instance: str = "test", namespace: str = "team") -> st
 
 @dataclass
 class World:
-    """A CredentialsStore, a ManifestGenerator and a SyncStore in one. `writes` counts what was written down."""
+    """A CredentialsStore, a ManifestGenerator and a SyncStore in one. `writes` counts what was written down.
+
+    `others` are clusters besides "here", `unread` texts in place of manifests, which are read when they are asked for.
+    """
 
     access: AccessSource
     units: dict[str, StoredUnit] = field(default_factory=dict)
@@ -47,18 +50,24 @@ class World:
     events: list[SyncEvent] = field(default_factory=list)
     writes: int = 0
     generated: int = 0
+    generated_anew: int = 0
+    others: dict[str, ClusterAccess] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    clusters_changed: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     _changed: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
 
     async def get_cluster(self, name: str) -> ClusterAccess | None:
-        return ClusterAccess(self.access) if name == "here" else None
+        return ClusterAccess(self.access) if name == "here" else self.others.get(name)
 
     async def watch_clusters(self) -> AsyncIterator[str]:
-        await asyncio.Event().wait()
-        yield ""
+        while True:
+            yield await self.clusters_changed.get()
 
     async def generate(self, unit: Unit, revision: str, *, no_cache: bool) -> tuple[Sequence[Manifest], str]:
-        del no_cache
         self.generated += 1
+        self.generated_anew += no_cache
+        if unit.id in self.unread:
+            return load_manifests(self.unread[unit.id], "test.yaml"), "unread"
         text, manifests = self.texts[unit.id]
         return manifests, revision or text
 
@@ -82,11 +91,14 @@ class World:
 
     def put(self, name: str, text: str, **unit: Any) -> str:
         """Add a unit or change it: its manifests, and how they are synced."""
+        return self.give(name, load_manifests(text, "test.yaml"), f"r{hash(text) & 0xFFFFFF:x}", **unit)
+
+    def give(self, name: str, manifests: Sequence[Manifest], revision: str, **unit: Any) -> str:
+        """The same with manifests that someone has read already."""
         identity = name if "/" in name else unit_id(name)
-        manifests = load_manifests(text, "test.yaml")
-        self.texts[identity] = (f"r{hash(text) & 0xFFFFFF:x}", manifests)
+        self.texts[identity] = (revision, manifests)
         status = self.units[identity].status if identity in self.units else UnitStatus()
-        self.units[identity] = StoredUnit(Unit(id=identity, cluster="here", **unit), status)
+        self.units[identity] = StoredUnit(Unit(id=identity, cluster=identity.partition("@")[2], **unit), status)
         self._changed.put_nowait(identity)
         return identity
 
@@ -125,12 +137,16 @@ class World:
 
 @asynccontextmanager
 async def running_engine(
-    surroundings: World, settings: ReconciliationSettings | None = None, limits: Limits = QUICK
+    surroundings: World,
+    settings: ReconciliationSettings | None = None,
+    limits: Limits = QUICK,
+    *,
+    processors: int = 8,
 ) -> AsyncIterator[Engine]:
     """An engine at work in these surroundings."""
     engine = Engine(settings or ReconciliationSettings(), surroundings, surroundings, surroundings, limits=limits)
     engine.on_sync_event(surroundings.events.append)
-    task = asyncio.create_task(engine.run())
+    task = asyncio.create_task(engine.run(status_processors=processors, operation_processors=processors))
     try:
         yield engine
     finally:

@@ -78,6 +78,16 @@ async def test_apply_creates_then_owns_its_fields(client: Client, namespace: str
     assert (await client.apply(ref, config_map("a", kept="1"))).decode(ConfigMap).data == {"kept": "1"}
 
 
+async def test_apply_keeps_every_character(client: Client, namespace: str) -> None:
+    """An apply's body is read as YAML by the API server, and still every character arrives as it was sent."""
+    surrogates = range(0xD800, 0xE000)
+    every = "".join(chr(number) for number in range(1, 0x10FFFF, 1) if number < 0x10000 or number % 997 == 0)
+    every = "".join(character for character in every if ord(character) not in surrogates)
+    data = {f"from-{start}": every[start : start + 4096] for start in range(0, len(every), 4096)}
+    await client.apply(CONFIG_MAPS.ref("a", namespace), config_map("a", **data))
+    assert (await client.get(CONFIG_MAPS.ref("a", namespace))).decode(ConfigMap).data == data
+
+
 async def test_apply_without_force_reports_who_owns_a_field(client: Client, namespace: str) -> None:
     """A field of another manager is a Conflict whose cause names field and manager, and force takes it."""
     ref = CONFIG_MAPS.ref("a", namespace)

@@ -4,18 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from starling.engine.annotations import SYNC_WAVE
-from starling.engine.order import Tier, sort_key, tier, wave
-from starling.objects import Manifest, ManifestError, ObjectKey, Origin
+from starling.engine.annotations import sync_wave
+from starling.engine.order import Tier, sort_key, tier
+from starling.objects import ObjectKey
 
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
-
-
-def waving(text: str) -> Manifest:
-    """A manifest that asks for that wave."""
-    metadata = {"name": "a", "annotations": {SYNC_WAVE: text}}
-    return Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, Origin("a.yaml", 1, 1))
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 
 
 @pytest.mark.parametrize(
@@ -75,18 +70,15 @@ def test_a_wave_outweighs_the_kind_and_the_kind_the_name() -> None:
 )
 def test_a_wave_is_an_integer(text: str, expected: int) -> None:
     """Written in any way that Argo CD reads."""
-    assert wave(waving(text)) == expected
+    assert sync_wave({SYNC_WAVE: text}) == expected
 
 
 @pytest.mark.parametrize("text", ["", "one", "1.0", " 1", "1_0", "٣", "0x1", "--1", "1\n", str(2**63), "9" * 5000])
-def test_what_argo_cd_would_not_read_is_refused(text: str) -> None:
-    """The error says where and what."""
-    with pytest.raises(
-        ManifestError, match=r"^a\.yaml:1 \(document 1\): argocd.* of ConfigMap a is '.*', not an integer"
-    ):
-        wave(waving(text))
+def test_what_argo_cd_would_not_read_is_the_wave_0(text: str) -> None:
+    """As it is there."""
+    assert sync_wave({SYNC_WAVE: text}) == 0
 
 
 def test_no_wave_is_the_wave_0() -> None:
     """Other annotations don't matter."""
-    assert wave(Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})) == 0
+    assert sync_wave({"argocd.argoproj.io/hook": "7"}) == 0

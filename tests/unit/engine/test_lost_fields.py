@@ -1,5 +1,7 @@
 """What we lost, to whom, and what we share, read off managed fields."""
 
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -61,7 +63,7 @@ def test_what_is_lost(manifest: str, fields: str, expected: list[str]) -> None:
     assert paths(manifest, fields) == expected
 
 
-CONTAINERS = "spec: {containers: [{name: web, image: i, args: [x]}, {name: side, image: i}], paused: true}"
+CONTAINERS = "spec: {containers: [{name: web, image: i, args: [x]}, {name: side, image: i, env: []}], paused: true}"
 
 
 @pytest.mark.parametrize(
@@ -71,12 +73,14 @@ CONTAINERS = "spec: {containers: [{name: web, image: i, args: [x]}, {name: side,
         ("'k:{\"name\":\"web\"}': {., f:name, f:args}, 'k:{\"name\":\"side\"}': {., f:name, f:image}",
          ["spec.containers[name=web].image"]),
         ("'k:{\"name\":\"web\"}': {., f:name}, 'k:{\"name\":\"side\"}': {., f:name}",
-         ["spec.containers"]),
+         ["spec.containers[name=web]", "spec.containers[name=side].image"]),
         ("'k:{\"name\":\"web\"}': {., f:name, f:image, f:args}, 'k:{\"name\":\"side\"}': {., f:name}",
          ["spec.containers[name=side].image"]),
         ("'k:{\"name\":\"web\"}': {., f:name, f:image, f:args}", ["spec.containers[name=side]"]),
+        ("'k:{\"name\":\"web\"}': {., f:name, f:image, f:args}, 'k:{\"name\":\"side\"}': {f:image}",
+         ["spec.containers[name=side]"]),
     ],
-    ids=["nothing", "a field of one", "all fields of all", "the only field of one", "a whole item"],
+    ids=["nothing", "a field of one", "all fields of all", "the only field of one", "a whole item", "but for a null"],
 )  # fmt: skip
 def test_list_items_are_named_by_key(items: str, expected: list[str]) -> None:
     """An item that is gone is one path, an item that is still ours has its fields named."""
@@ -86,6 +90,14 @@ def test_list_items_are_named_by_key(items: str, expected: list[str]) -> None:
 
 
 REPLICAS = {"apiVersion": "apps/v1", "spec": {"replicas": 3, "paused": True, "selector": {"a": "b"}}}
+
+
+def test_an_item_with_a_single_field_is_gone_as_an_item() -> None:
+    """Though a map with a single field is named by that field."""
+    manifest = "spec: {volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {}}]}"
+    assert paths(manifest, "f:spec: {f:volumes: {'k:{\"name\":\"v\"}': {'.': {}, f:name: {}, f:emptyDir: {}}}}") == [
+        "spec.volumes[name=w]"
+    ]
 
 
 def test_drift_names_the_manager_and_its_time() -> None:
@@ -143,7 +155,10 @@ def test_maps_without_a_schema_emptied_by_another() -> None:
     theirs = "f:spec: {f:map: {f:a: {}}}"
     (drift,) = attribute(KEY, content, [ours, entry(theirs, "a", "Update", version="x/v1")])
     assert drift.fields == ("spec.map.a",)
-    assert attribute(KEY, content, [ours, entry(theirs, "a", "Update", version="x/v2")]) == ()
+    old = entry(theirs, "b", "Update", version="x/v2")
+    assert attribute(KEY, content, [ours, old]) == ()
+    drifts = attribute(KEY, content, [old, ours, entry(theirs, "a", "Update", version="x/v1")])
+    assert {drift.manager: drift.fields for drift in drifts} == {"a": ("spec.map.a",), "b": ("spec.map.a",)}
 
 
 NAMES = st.sampled_from("abc")
@@ -210,5 +225,11 @@ def test_digest_sees_each_part_and_stays() -> None:
     assert len(digests) == 6
     assert all(0 <= found < 2**63 for found in digests)
     assert entry_digest(None) == 0
-    assert entry_digest(ours) == 7589810886499475902
+    program = f"""
+import msgspec
+from starling.engine.fields import ManagedFields, entry_digest
+print(entry_digest(msgspec.json.decode({msgspec.json.encode(ours)!r}, type=ManagedFields)))
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert entry_digest(ours) == int(printed)
     assert entry_digest(msgspec.structs.replace(ours, fields_v1=ours.fields_v1.copy())) == entry_digest(ours)

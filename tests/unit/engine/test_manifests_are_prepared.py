@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starling.engine.annotations import SYNC_WAVE
-from starling.engine.ownership import LABEL, owner
+from starling.engine.ownership import LABEL, TRACKING, owner
 from starling.engine.prepare import Prepared, kinds_needed, prepare
 from starling.engine.unit import Unit
 from starling.kube import Resource
 from starling.objects import GroupVersionKind, Manifest, ManifestError, ObjectKey, Origin, load_manifests, short_digest
 
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 UNIT = Unit(id="home/shop/Sync.web@edge", cluster="edge")
 KINDS = {
     GroupVersionKind(group, version, kind): Resource(group, version, kind, f"{kind.lower()}s", namespaced)
@@ -253,6 +253,18 @@ status: {phase: Running}
     assert set(content) == {"apiVersion", "kind", "metadata", "spec"}
     assert set(content["metadata"]) == {"name", "namespace", "finalizers", "labels", "annotations"}
     assert content["spec"] == {"status": "kept"}
+
+
+@pytest.mark.parametrize("empty", ["{}", "[]", "null"])
+def test_empty_metadata_is_dropped(empty: str) -> None:
+    """On custom resources it would make the API server write the object anew at every apply."""
+    fields = ", ".join(f"{name}: {empty}" for name in ("ownerReferences", "finalizers"))
+    maps = ", ".join(f"{name}: {'{}' if empty == '[]' else empty}" for name in ("labels", "annotations"))
+    content = only(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, {fields}, {maps}}}, data: {{}}}}")
+    assert set(content["metadata"]) == {"name", "namespace", "labels", "annotations"}
+    assert content["metadata"]["labels"].keys() == {LABEL}
+    assert content["metadata"]["annotations"].keys() == {TRACKING}
+    assert content["data"] == {}
 
 
 def test_string_data_becomes_data() -> None:

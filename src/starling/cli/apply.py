@@ -1,0 +1,166 @@
+"""`starling apply`: make a cluster have what files say, once."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from starling.cli import console
+from starling.cli.files import read_manifests
+from starling.cli.options import (
+    AllowEmpty,
+    Confirm,
+    Context,
+    Files,
+    Force,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    Prune,
+    Timeout,
+    UnitName,
+    seconds,
+)
+from starling.cli.progress import Progress, showing
+from starling.cli.reports import not_ready, plan_document, refuse, summary, tell_problems, unit_document
+from starling.cli.units import Reach, Session, opened
+from starling.engine import Action, Phase, Plan, Problem, Readiness, SyncEvent, UnitSeen
+from starling.errors import OutOfTime
+from starling.objects import Manifest
+
+__all__ = ["apply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to apply."""
+
+    name: str
+    wait: bool
+    timeout: str
+    dry_run: bool
+    output: Output
+    unit: dict[str, Any]
+
+
+def apply(
+    *,
+    files: Files,
+    name: UnitName,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    prune: Prune = False,
+    allow_empty: AllowEmpty = False,
+    confirm: Confirm = "",
+    force: Force = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every object is ready.")] = False,
+    timeout: Timeout = "5m",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why; do nothing.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Apply manifests as one unit, which remembers what it has in the ConfigMap starling-UNIT.
+
+    Prints a line per object that is written: created, changed, unchanged, pruned. What is as it should be isn't
+    written. Waves (argocd.argoproj.io/sync-wave) wait for one another, with or without --wait. Stopped half-way, the
+    same command carries on. Of two at the same time for one unit, one ends with an error.
+
+    With -o json, one document at the end: unit, operation, readiness, counts, problems, objects; with --dry-run: unit,
+    tasks, unchanged, problems.
+
+    Exit codes: 0 done, 2 the manifests or the call are wrong and nothing was sent, 3 something failed, 4 out of time.
+
+    starling apply -f ./web --name web --prune --wait
+
+    kustomize build overlays/eu | starling apply -f - --name shop -n shop --dry-run
+    """
+    manifests = read_manifests(files)
+    seconds(timeout)
+    unit = {"prune": prune, "allow_empty": allow_empty, "confirm": confirm, "force": force}
+    options = Options(name, wait, timeout, dry_run, output, unit)
+    asyncio.run(_apply(Reach(kubeconfig, context, namespace), manifests, options))
+
+
+async def _apply(reach: Reach, manifests: list[Manifest], options: Options) -> None:
+    text = options.output is Output.TEXT
+    async with opened(reach, options.name, manifests, **options.unit) as session:
+        try:
+            async with asyncio.timeout(seconds(options.timeout)) as deadline:
+                plan = (await session.engine.preview(session.unit.id)).plan
+        except TimeoutError:
+            raise OutOfTime(f"the cluster couldn't be seen in {options.timeout}") from None
+        refuse(plan)
+        if options.dry_run:
+            _print_plan(session, plan, text=text)
+            return
+        late = await _sync(session, plan, options, deadline.when() or 0.0)
+        problems = _problems(session, plan)
+        if not text:
+            console.data(unit_document(session, await session.status(), plan, problems))
+        elif not late:
+            console.note(f"{options.name}: {summary(session, plan)}")
+        if problems:
+            tell_problems(problems)
+            raise typer.Exit(3)
+        if late:
+            raise _out_of_time(session, options)
+
+
+async def _sync(session: Session, plan: Plan, options: Options, deadline: float) -> bool:
+    """Do what there is to do, and wait for what is to be waited for; whether that took too long."""
+    if not options.wait and _nothing_to_do(plan):
+        return False
+
+    def done(seen: UnitSeen) -> bool:
+        operation = seen.status.operation
+        if operation is None or operation.phase is Phase.RUNNING:
+            return False
+        failed = operation.phase is Phase.FAILED or bool(session.problems())
+        return failed or not options.wait or seen.status.readiness is Readiness.CURRENT
+
+    try:
+        with showing(data=options.output is Output.TEXT) as progress:
+            async with asyncio.timeout_at(deadline):
+                await session.run(done, lambda news: _show(news, progress))
+    except TimeoutError:
+        return True
+    return False
+
+
+def _show(news: UnitSeen | SyncEvent, progress: Progress) -> None:
+    if isinstance(news, SyncEvent):
+        progress.event(news)
+    else:
+        progress.waiting(news.trouble.message if news.trouble is not None else news.status.message)
+
+
+def _nothing_to_do(plan: Plan) -> bool:
+    """Whether the unit's operation has succeeded with these very manifests, and nothing has happened since."""
+    return not plan.gated and not plan.problems and all(task.action is Action.RELEASE for task in plan.tasks)
+
+
+def _problems(session: Session, plan: Plan) -> list[Problem]:
+    """Everything that keeps the unit from being applied; that an object isn't ready is none of it."""
+    status = session.seen.status if session.seen is not None else None
+    failed = status is not None and status.operation is not None and status.operation.phase is Phase.FAILED
+    return session.problems((*plan.problems, *(status.problems if status is not None and failed else ())))
+
+
+def _print_plan(session: Session, plan: Plan, *, text: bool) -> None:
+    if not text:
+        console.data(plan_document(session, plan))
+    else:
+        console.data("".join(f"{task}\n" for task in plan.tasks))
+        console.note(f"{len(plan.work)} to do, {plan.unchanged} unchanged; nothing was done")
+    if plan.problems:
+        tell_problems(plan.problems)
+        raise typer.Exit(3)
+
+
+def _out_of_time(session: Session, options: Options) -> OutOfTime:
+    return OutOfTime(
+        f"{options.name} isn't {'ready' if options.wait else 'applied'} after {options.timeout}: {not_ready(session)}",
+        hint=f"the same command goes on from here; starling tree --name {options.name} shows more",
+    )

@@ -1,0 +1,112 @@
+"""`starling delete`: a unit's objects away, or our marks off them."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from starling.cli import console
+from starling.cli.options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    Timeout,
+    UnitName,
+    seconds,
+)
+from starling.cli.progress import showing
+from starling.cli.reports import not_ready, summary, tell_problems, unit_document
+from starling.cli.units import Reach, Session, opened
+from starling.engine import ConfigMapStore, Plan, SyncEvent, UnitSeen
+from starling.errors import InputError, OutOfTime
+
+__all__ = ["delete", "known"]
+
+
+def delete(
+    *,
+    name: UnitName,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    orphan: Annotated[
+        bool, typer.Option("--orphan", help="Leave the objects in the cluster, without our label and annotation.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait until every object is gone; else until all are asked to go.")
+    ] = True,
+    timeout: Timeout = "5m",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Delete a unit: all its objects, in reverse order, and its record.
+
+    Objects marked to be kept stay, without our marks. Stopped half-way, or while something takes its time to go, the
+    same command carries on. With -o json, one document at the end, as of apply.
+
+    Exit codes: 0 done, 2 there is no such unit (any more), 3 something failed, 4 out of time.
+
+    starling delete --name web
+
+    starling delete --name web --orphan
+    """
+    limit = seconds(timeout)
+    asyncio.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
+
+
+async def known(store: ConfigMapStore, unit_id: str) -> None:
+    """Raise unless there is a record of the unit."""
+    records = await store.records()
+    if unit_id in records:
+        return
+    _, namespace, name = unit_id.partition("@")[0].split("/")
+    others = ", ".join(each.partition("@")[0].rpartition("/Unit.")[2] for each in records if each.startswith("cli/"))
+    raise InputError(
+        f"there is no unit {name.removeprefix('Unit.')} in namespace {namespace}: never applied, or deleted already",
+        hint=f"there is: {others}; -n looks in another namespace" if others else "-n looks in another namespace",
+    )
+
+
+async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orphan: bool, wait: bool) -> None:
+    policy = "Orphan" if orphan else "Prune"
+    async with opened(reach, name, deleting=True, deletion_policy=policy) as session:
+        await known(session.store, session.unit.id)
+        late = await _removed(session, limit, output, wait=wait)
+        problems = session.problems()
+        if output is Output.JSON:
+            console.data(unit_document(session, await session.status(), Plan(), problems))
+        elif not late:
+            console.note(f"{name}: {summary(session, Plan())}{_rest(session)}")
+        if problems:
+            tell_problems(problems)
+            raise typer.Exit(3)
+        if late:
+            raise OutOfTime(f"{name} isn't deleted after {limit:g} s: {not_ready(session)}", hint="the same goes on")
+
+
+async def _removed(session: Session, limit: float, output: Output, *, wait: bool) -> bool:
+    """Have the unit removed; whether that took too long."""
+
+    def done(seen: UnitSeen) -> bool:
+        return seen.status.removed or bool(session.problems()) or not wait
+
+    try:
+        with showing(data=output is Output.TEXT) as progress:
+            async with asyncio.timeout(limit):
+                await session.run(
+                    done,
+                    lambda news: (
+                        progress.event(news) if isinstance(news, SyncEvent) else progress.waiting(news.status.message)
+                    ),
+                )
+    except TimeoutError:
+        return True
+    return False
+
+
+def _rest(session: Session) -> str:
+    seen = session.seen
+    return (
+        "; deleted" if seen is not None and seen.status.removed else "; the same command finishes it when they are gone"
+    )

@@ -1,0 +1,128 @@
+"""`starling diff`: what an apply would change, field by field."""
+
+import asyncio
+from collections.abc import Sequence
+
+import typer
+
+from starling.cli import console
+from starling.cli.files import read_manifests
+from starling.cli.options import (
+    AllowEmpty,
+    Confirm,
+    Context,
+    Files,
+    Force,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    Prune,
+    Timeout,
+    UnitName,
+    seconds,
+)
+from starling.cli.reports import encoded, refuse, tell_problems
+from starling.cli.units import Reach, opened
+from starling.engine import Action, Preview, Problem, Task
+from starling.engine.diff import Effect, ObjectDiff, diff_added, diff_object, diff_removed, document, render
+from starling.errors import OutOfTime
+from starling.kube import NotFound
+from starling.objects import Manifest
+
+__all__ = ["diff"]
+
+AT_ONCE = 16
+
+
+def diff(
+    *,
+    files: Files,
+    name: UnitName,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    prune: Prune = False,
+    allow_empty: AllowEmpty = False,
+    confirm: Confirm = "",
+    force: Force = False,
+    timeout: Timeout = "1m",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show what `starling apply` with the same options would change; nothing is written.
+
+    The API server applies as a dry run, so defaults and admission are in it. Values of Secrets are masked.
+
+    With -o json, one document: unit, different, objects (each with its effect and changes).
+
+    Exit codes: 0 nothing differs, 1 something does, 2 the manifests or the call are wrong, 3 something would be
+    refused or can't be told, 4 out of time.
+
+    starling diff -f ./web --name web --prune
+    """
+    manifests = read_manifests(files)
+    limit = seconds(timeout)
+    unit = {"prune": prune, "allow_empty": allow_empty, "confirm": confirm, "force": force}
+    try:
+        asyncio.run(_diff(Reach(kubeconfig, context, namespace), name, manifests, unit, limit=limit, output=output))
+    except TimeoutError:
+        raise OutOfTime(f"the cluster couldn't be compared in {timeout}") from None
+
+
+async def _diff(
+    reach: Reach, name: str, manifests: list[Manifest], unit: dict[str, object], *, limit: float, output: Output
+) -> None:
+    async with opened(reach, name, manifests, **unit) as session, asyncio.timeout(limit):
+        preview = await session.engine.preview(session.unit.id)
+        refuse(preview.plan)
+        found = await _compared(preview)
+        problems = (*preview.plan.problems, *_refusals(found, force=session.unit.force))
+    different = any(each.different for each in found)
+    if output is Output.JSON:
+        objects = [document(each) for each in found if each.different]
+        console.data(encoded({"unit": session.unit.id, "different": different, "objects": objects}))
+    elif different:
+        console.data(render(found, colour=console.stdout.is_terminal and not console.stdout.no_color))
+    if problems:
+        tell_problems(problems)
+        raise typer.Exit(3)
+    if different:
+        raise typer.Exit(1)
+
+
+async def _compared(preview: Preview) -> Sequence[ObjectDiff]:
+    """A diff for each object that the plan would write, in its order."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(task: Task) -> ObjectDiff | None:
+        async with slots:
+            return await _one(preview, task)
+
+    return [each for each in await asyncio.gather(*map(one, preview.plan.work)) if each is not None]
+
+
+async def _one(preview: Preview, task: Task) -> ObjectDiff | None:
+    client = preview.target.writer
+    if task.desired is not None:
+        content, resource = task.desired.manifest.content, task.desired.resource
+        if resource is None:
+            return diff_added(content, f"the cluster doesn't serve {task.desired.manifest.gvk} yet; shown as written")
+        return await diff_object(client, resource.ref(task.desired.key.name, task.desired.key.namespace), content)
+    if task.action is Action.PRUNE and task.key is not None:
+        try:
+            return diff_removed((await preview.target.reader.get(await preview.target.preferred_ref(task.key))).json())
+        except NotFound:
+            return None
+    return None
+
+
+def _refusals(found: Sequence[ObjectDiff], *, force: bool) -> list[Problem]:
+    return [
+        Problem("Refused", f"{each.key}: would be refused: {each.message}", each.key, hint=_way_out(each))
+        for each in found
+        if each.effect is Effect.REFUSED and not (force and each.needs_force)
+    ]
+
+
+def _way_out(refused: ObjectDiff) -> str:
+    return "--force deletes and recreates the object; or keep the field as it is" if refused.needs_force else ""

@@ -1,0 +1,160 @@
+"""What commands say of units: in a sentence, as JSON, and what went wrong with the way out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from starling.cli import console
+from starling.cli.units import Session
+from starling.engine import Action, Operation, Plan, Problem, Readiness, Task, UnitStatus
+from starling.engine.health import least
+from starling.errors import StarlingError
+from starling.objects import ObjectKey
+
+__all__ = [
+    "described",
+    "encoded",
+    "not_ready",
+    "plan_document",
+    "refuse",
+    "summary",
+    "tell_problems",
+    "unit_document",
+]
+
+MOST_NAMED: Final = 5
+
+
+def tell_problems(problems: Sequence[Problem]) -> None:
+    """Say what is wrong, all of it; a way out that several share is said once, after the last of them."""
+    for number, problem in enumerate(problems):
+        same = [each.hint for each in problems[number + 1 :]]
+        console.error(StarlingError(problem.message, hint=problem.hint if problem.hint not in same else None))
+
+
+def refuse(plan: Plan) -> None:
+    """Raise the guard's refusal, with the options that overrule it."""
+    if plan.refusal is not None:
+        raise StarlingError(
+            plan.refusal.message,
+            hint=f"is -f right? If it is meant: --confirm {plan.digest}, or --allow-empty",
+        )
+
+
+def summary(session: Session, plan: Plan) -> str:
+    """What came of it, in a sentence or two."""
+    found = [f"{count} {what}" for what, count in counts(session, plan).items() if what != "left"]
+    said = ", ".join(found) or "no objects"
+    if left := left_behind(session, plan):
+        said += f"\nleft, though no longer in the files: {_named(left)}; --prune deletes what is left"
+    return said
+
+
+def counts(session: Session, plan: Plan) -> dict[str, int]:
+    """How many objects were created, changed, …; those that weren't touched are unchanged."""
+    found = Counter(event.outcome for event in session.events.values())
+    found["unchanged"] += plan.unchanged
+    found["left"] = len(left_behind(session, plan))
+    return {what: count for what, count in found.items() if count}
+
+
+def left_behind(session: Session, plan: Plan) -> list[ObjectKey]:
+    """What the unit had, the files no longer have, and nobody prunes."""
+    events = [event.task for event in session.events.values()]
+    released = [task for task in (*plan.tasks, *events) if task.action is Action.RELEASE and not session.unit.prune]
+    return sorted({task.key for task in released if task.key is not None and task.record and task.record.live})
+
+
+def not_ready(session: Session) -> str:
+    """Which objects aren't ready and why; else what is known of the unit."""
+    unready = {key: its for key, its in session.standing().items() if its.readiness is not Readiness.CURRENT}
+    if unready:
+        return _named(
+            f"{key} is {its.readiness}" + f": {its.message}" * bool(its.message) for key, its in unready.items()
+        )
+    if session.seen is None:
+        return "it wasn't begun"
+    trouble = session.seen.trouble
+    return trouble.message if trouble is not None else session.seen.status.message or "its operation goes on"
+
+
+def unit_document(session: Session, status: UnitStatus, plan: Plan, problems: Iterable[Problem]) -> str:
+    """What came of it as JSON."""
+    objects = least(its.readiness for its in session.standing().values())
+    return encoded(
+        {
+            "unit": session.unit.id,
+            "operation": _operation(status.operation) if status.operation is not None else None,
+            "readiness": status.readiness if session.seen is not None else objects,
+            "removed": status.removed,
+            "counts": counts(session, plan),
+            "problems": [_problem(problem) for problem in problems],
+            "objects": _objects(session, left_behind(session, plan)),
+        }
+    )
+
+
+def plan_document(session: Session, plan: Plan) -> str:
+    """A plan as JSON."""
+    return encoded(
+        {
+            "unit": session.unit.id,
+            "tasks": [_task(task) for task in plan.tasks],
+            "unchanged": plan.unchanged,
+            "problems": [_problem(problem) for problem in plan.problems],
+        }
+    )
+
+
+def described(key: ObjectKey) -> dict[str, Any]:
+    """An object's identity as JSON."""
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+
+
+def encoded(document: Mapping[str, Any]) -> str:
+    """JSON that people can read too."""
+    return msgspec.json.format(msgspec.json.encode(document)).decode()
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    return {
+        "phase": operation.phase,
+        "revision": operation.revision,
+        "startedAt": operation.started_at,
+        "finishedAt": operation.finished_at,
+        "message": operation.message,
+    }
+
+
+def _objects(session: Session, left: Sequence[ObjectKey]) -> list[dict[str, Any]]:
+    found = []
+    standing = session.standing()
+    for key in sorted({*standing, *session.events}):
+        its, event = standing.get(key), session.events.get(key)
+        found.append(
+            {
+                **described(key),
+                "outcome": event.outcome if event is not None else "left" if key in left else "unchanged",
+                "readiness": its.readiness if its is not None else Readiness.MISSING,
+                "message": its.message if its is not None else "",
+            }
+        )
+    return found
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    where = {"object": described(problem.key)} if problem.key is not None else {}
+    return {"reason": problem.reason, "message": problem.message, "hint": problem.hint, **where}
+
+
+def _task(task: Task) -> dict[str, Any]:
+    where = {"object": described(task.key)} if task.key is not None else {}
+    return {"action": task.action, "reason": task.reason, "wave": task.wave, **where}
+
+
+def _named(things: Iterable[object]) -> str:
+    texts = [str(thing) for thing in things]
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return "; ".join(texts[:MOST_NAMED]) + more

@@ -1,0 +1,283 @@
+"""A SyncStore in ConfigMaps: one record per unit, for who has no operator. The units themselves are its owner's.
+
+A record holds what a new process needs to carry on (inventory, baseline, operation, what was reported of drift) and
+nothing that a look at the cluster tells: it changes when a revision comes in, not when a pod gets ready. Every write is
+onto the state that this process knows. Should another have written in between, its record stands and this process
+may write no more (RecordTaken): of two at the same time, the one that wrote last goes on.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from starling.engine.errors import EngineError, RecordTaken
+from starling.engine.inventory import pack, unpack
+from starling.engine.plan import Task
+from starling.engine.unit import Drift, Operation, StoredUnit, Unit, UnitStatus
+from starling.errors import InputError
+from starling.kube import (
+    AlreadyExists,
+    Body,
+    Client,
+    Conflict,
+    DeleteOptions,
+    NotFound,
+    Ref,
+    Resource,
+    Selection,
+    Unreachable,
+)
+
+__all__ = ["RECORD_LABEL", "UNIT_ANNOTATION", "ConfigMapStore", "record_name"]
+
+RECORD_LABEL: Final = "starling.dev/record"
+UNIT_ANNOTATION: Final = "starling.dev/unit"
+LARGEST: Final = 900_000
+"""Of the 1,048,576 bytes that a ConfigMap may hold."""
+
+_CONFIG_MAPS: Final = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+_TRIES: Final = 5
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What is kept of a status besides its inventory."""
+
+    revision: str = ""
+    applied_revision: str = ""
+    baseline: str = ""
+    operation: Operation | None = None
+    drift: tuple[Drift, ...] = ()
+    shared: tuple[Drift, ...] = ()
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: _Metadata
+    data: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record as this process knows it; `sent` is what it last tried to write, whose answer may have been lost."""
+
+    status: UnitStatus
+    data: Mapping[str, str]
+    version: str
+    sent: Mapping[str, str]
+
+
+class ConfigMapStore:
+    """The units that it is given, and their records in one namespace. Mutable: it knows its units and their records.
+
+    Units of other processes are known as far as there is a record of them: nobody takes their objects by mistake.
+    """
+
+    def __init__(self, client: Client, namespace: str, units: Iterable[Unit] = ()) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._units = {unit.id: unit for unit in units}
+        self._records: dict[str, _Record] = {}
+        self._changed = asyncio.Queue[str]()
+
+    def put(self, unit: Unit) -> None:
+        """Have a unit from now on, or have it otherwise than before."""
+        self._units[unit.id] = unit
+        self._changed.put_nowait(unit.id)
+
+    async def records(self) -> Sequence[str]:
+        """The ids of all units that have a record in the namespace, whoever's they are."""
+        listing = await self._client.list(_CONFIG_MAPS, _ConfigMap, Selection(self._namespace, labels=RECORD_LABEL))
+        return sorted(each.metadata.annotations.get(UNIT_ANNOTATION, "") for each in listing.items)
+
+    async def list(self) -> Sequence[str]:
+        """The ids of the units it was given."""
+        return list(self._units)
+
+    async def get(self, unit_id: str) -> StoredUnit | None:
+        """One unit with what its record says; another process' unit is held, and None if it has no record."""
+        found = await self._read(unit_id)
+        if unit := self._units.get(unit_id):
+            if found is not None:
+                self._records[unit_id] = found
+            return StoredUnit(unit, found.status if found is not None else UnitStatus())
+        if found is None:
+            return None
+        return StoredUnit(Unit(id=unit_id, cluster="", held="another process has it"), found.status)
+
+    async def watch(self) -> AsyncIterator[str]:
+        """The ids of units as they are `put`."""
+        while True:
+            yield await self._changed.get()
+
+    async def set_status(self, unit_id: str, status: UnitStatus) -> None:
+        """Write down what has changed of the record, if anything has; that of a removed unit is deleted."""
+        if status.removed:
+            await self._delete(unit_id)
+            return
+        known, data = self._records.get(unit_id), _data(status)
+        if known is not None and known.data == data:
+            return
+        size = sum(len(name) + len(text.encode()) for name, text in data.items())
+        if size > LARGEST:
+            raise EngineError(
+                f"the record of {unit_id} would be {size:,} bytes for {len(status.inventory):,} objects, more than the "
+                f"{LARGEST:,} that fit into a ConfigMap",
+                hint="make it several units",
+            )
+        body = await (self._create(unit_id, data) if known is None else self._update(unit_id, known, data))
+        self._records[unit_id] = _Record(status, data, body.decode(_ConfigMap).metadata.resource_version, data)
+
+    async def set_operation(self, unit_id: str, operation: Operation) -> None:
+        """Write down how far its operation is."""
+        known = self._records.get(unit_id)
+        status = known.status if known is not None else UnitStatus()
+        await self.set_status(unit_id, msgspec.structs.replace(status, operation=operation))
+
+    async def check(self, unit: Unit, tasks: Sequence[Task]) -> None:
+        """Raise if another process has written the unit's record; before a sync, so that it doesn't work on.
+
+        For `Engine.on_before_sync`, at the price of a look at the record. Two that begin in the same moment are told
+        apart by their writes all the same.
+        """
+        del tasks
+        if (known := self._records.get(unit.id)) is not None:
+            await self._unchanged(unit.id, known)
+
+    def _ref(self, unit_id: str) -> Ref:
+        return _CONFIG_MAPS.ref(record_name(unit_id), self._namespace)
+
+    async def _read(self, unit_id: str) -> _Record | None:
+        ref = self._ref(unit_id)
+        try:
+            found = (await self._client.get(ref)).decode(_ConfigMap)
+        except NotFound:
+            return None
+        whose = found.metadata.annotations.get(UNIT_ANNOTATION, "")
+        if whose != unit_id:
+            raise EngineError(
+                f"{ref} isn't the record of {unit_id}" + (f" but of {whose}" if whose else ""),
+                hint="give the unit another name, or its record another namespace",
+            )
+        data = found.data or {}
+        return _Record(_status(data, ref), data, found.metadata.resource_version, data)
+
+    async def _create(self, unit_id: str, data: Mapping[str, str]) -> Body:
+        ref = self._ref(unit_id)
+        metadata = {
+            "name": ref.name,
+            "namespace": ref.namespace,
+            "labels": {RECORD_LABEL: "unit"},
+            "annotations": {UNIT_ANNOTATION: unit_id},
+        }
+        content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        try:
+            return await self._client.create(_CONFIG_MAPS, content, namespace=self._namespace)
+        except AlreadyExists:
+            found = await self._read(unit_id)
+            if found is None or found.data != data:  # else it is our own, whose answer was lost
+                raise self._lost(unit_id) from None
+            return await self._client.get(ref)
+        except NotFound as error:
+            hint = f"kubectl create namespace {ref.namespace}; or keep the record in another, with -n"
+            raise EngineError(
+                f"there is no namespace {ref.namespace} for the record of {unit_id}", hint=hint
+            ) from error
+
+    async def _update(self, unit_id: str, known: _Record, data: Mapping[str, str]) -> Body:
+        """Write onto the state that we know: what someone else wrote into the record is never overwritten."""
+        for _ in range(_TRIES):
+            patch = {"metadata": {"resourceVersion": known.version}, "data": data}
+            try:
+                return await self._client.merge_patch(self._ref(unit_id), patch)
+            except NotFound:
+                break
+            except Unreachable:
+                self._records[unit_id] = _Record(known.status, known.data, known.version, data)
+                raise
+            except Conflict:
+                now = await self._unchanged(unit_id, known)
+            if now is None:
+                break
+            known = now
+        return await self._create(unit_id, data)  # someone deleted it; or never let go of it, which this finds out
+
+    async def _delete(self, unit_id: str) -> None:
+        known = self._records.get(unit_id)
+        for _ in range(_TRIES):
+            if known is None:
+                return
+            try:
+                await self._client.delete(self._ref(unit_id), DeleteOptions(resource_version=known.version))
+            except NotFound:
+                known = None
+            except Conflict:
+                known = await self._unchanged(unit_id, known)
+            else:
+                known = None
+            if known is None:
+                self._records.pop(unit_id, None)
+        raise self._lost(unit_id)
+
+    async def _unchanged(self, unit_id: str, known: _Record) -> _Record | None:
+        """The record as it is now, if what we wrote or meant to write is in it: someone may have labelled it."""
+        found = await self._read(unit_id)
+        if found is not None and found.data not in (known.data, known.sent):
+            raise self._lost(unit_id)
+        return found
+
+    def _lost(self, unit_id: str) -> RecordTaken:
+        return RecordTaken(
+            f"another process writes the record of {unit_id}, {self._ref(unit_id)}",
+            hint="it goes on, and this one stops; run it again when the other is done",
+        )
+
+
+def record_name(unit_id: str) -> str:
+    """The name of a unit's ConfigMap."""
+    _, _, name = unit_id.partition("@")[0].rpartition("/")[2].partition(".")
+    return f"starling-{name}"
+
+
+def _data(status: UnitStatus) -> dict[str, str]:
+    kept = _State(
+        revision=status.revision,
+        applied_revision=status.applied_revision,
+        baseline=status.baseline,
+        operation=status.operation,
+        drift=status.drift,
+        shared=status.shared,
+    )
+    return {
+        "inventory": "".join(f"{line}\n" for line in pack(status.inventory)),
+        "state": msgspec.json.format(msgspec.json.encode(kept)).decode(),
+    }
+
+
+def _status(data: Mapping[str, str], ref: Ref) -> UnitStatus:
+    try:
+        kept = msgspec.json.decode(data.get("state", "{}"), type=_State)
+        inventory = unpack(data.get("inventory", "").splitlines())
+    except (msgspec.DecodeError, InputError) as error:
+        raise EngineError(
+            f"{ref} isn't a record that we wrote: {error}",
+            hint="put it back as it was; without it, nobody knows which objects are the unit's",
+        ) from error
+    return UnitStatus(
+        revision=kept.revision,
+        applied_revision=kept.applied_revision,
+        baseline=kept.baseline,
+        operation=kept.operation,
+        drift=kept.drift,
+        shared=kept.shared,
+        inventory=inventory,
+    )

@@ -1,0 +1,95 @@
+"""`starling tree` shows what a unit has and what was made for it; `starling delete` takes it away or lets it go."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.applying import On, config_map, deployment, write
+from tests.e2e.conftest import Starling
+
+
+@pytest.fixture(scope="module")
+def on(starling: Starling, kubectl: list[str]) -> On:
+    """Commands on a cluster whose pods run."""
+    up = starling("local", "up", "delete", "--workloads")
+    assert up.returncode == 0, up.stderr
+    return On(starling, kubectl, up.stdout.strip(), "delete")
+
+
+def test_a_tree_of_what_was_made_for_a_unit(on: On, tmp_path: Path) -> None:
+    """Objects with their children and readiness, as a drawing and as JSON; deleting takes all of it away."""
+    kept = config_map("kept").replace("annotations: {", "annotations: {helm.sh/resource-policy: keep, ")
+    files = write(tmp_path, {"web.yaml": deployment("web"), "kept.yaml": kept})
+    on.ok("apply", "-f", files, "--name", "web", "--wait")
+    on.kubectl("delete", "configmap", "kept", "-n", "delete")
+    lines = on.ok("tree", "--name", "web")
+    assert lines[:3] == [
+        "web  Missing",
+        "├── ConfigMap delete/kept  Missing: not there",
+        "└── Deployment.apps delete/web  Current",
+    ]
+    assert lines[3].startswith("    └── ReplicaSet.apps delete/web-")
+    assert lines[4].startswith("        └── Pod delete/web-")
+    assert lines[4].endswith("  Current")
+
+    on.ok("apply", "-f", files, "--name", "web")
+    found = json.loads("\n".join(on.ok("tree", "--name", "web", "-o", "json")))
+    assert (found["unit"], found["readiness"]) == ("cli/delete/Unit.web@this", "Current")
+    (replicas,) = found["objects"][1]["children"]
+    assert [replicas["kind"], *(child["kind"] for child in replicas["children"])] == ["ReplicaSet", "Pod"]
+
+    assert sorted(on.ok("delete", "--name", "web")) == [
+        "ConfigMap delete/kept orphaned",
+        "Deployment.apps delete/web pruned",
+    ]
+    assert on.get("deployment", "web") is None
+    assert on.get("configmap", "starling-web") is None
+    assert "starling.dev/sync" not in on.get("configmap", "kept")["metadata"].get("labels", {})
+
+
+def test_a_tree_for_who_may_not_see_everything(on: On, tmp_path: Path) -> None:
+    """Kinds that may not be listed are left out, and said to be, once."""
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map("a")}), "--name", "weak")
+    for role in (("role", "see", "--verb=get,list", "--resource=configmaps"), ("serviceaccount", "weak")):
+        assert on.kubectl("create", *role, "-n", on.namespace).returncode == 0
+    binding = ("rolebinding", "see", "--role=see", f"--serviceaccount={on.namespace}:weak")
+    assert on.kubectl("create", *binding, "-n", on.namespace).returncode == 0
+    token = on.kubectl("create", "token", "weak", "-n", on.namespace).stdout.strip()
+    config = yaml.safe_load(Path(on.where[1]).read_text())
+    config["users"][0]["user"] = {"token": token}
+    (tmp_path / "weak").write_text(yaml.safe_dump(config))
+    done = on.run("tree", "--name", "weak", "--kubeconfig", str(tmp_path / "weak"))
+    assert done.stdout.splitlines() == ["weak  Current", f"└── ConfigMap {on.namespace}/a  Current"]
+    assert len(done.stderr.splitlines()) == 1
+    assert "Deployment.apps" in done.stderr
+
+
+def test_orphans_bear_no_mark_of_ours(on: On, tmp_path: Path) -> None:
+    """Label, annotation and managed fields go, the objects stay; then there is no such unit, which is told with 2."""
+    on.ok("apply", "-f", write(tmp_path, {"b.yaml": config_map("b")}), "--name", "orphans")
+    assert on.ok("delete", "--name", "orphans", "--orphan") == ["ConfigMap delete/b orphaned"]
+    found = on.get("configmap", "b")
+    assert found["data"] == {"value": "one"}
+    assert "starling" not in json.dumps(found)
+    gone = on.run("delete", "--name", "orphans")
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert "there is no unit orphans in namespace delete: never applied, or deleted already" in gone.stderr
+    assert "hint: " in gone.stderr
+
+
+def test_what_takes_its_time_to_go(on: On, tmp_path: Path) -> None:
+    """A finalizer holds an object: time runs out, or one doesn't wait; the same command finishes it later."""
+    held = config_map("held").replace("metadata:\n", "metadata:\n  finalizers: [test.dev/hold]\n")
+    on.ok("apply", "-f", write(tmp_path, {"held.yaml": held}), "--name", "held")
+    late = on.run("delete", "--name", "held", "--timeout", "1s")
+    assert (late.returncode, late.stdout) == (4, "ConfigMap delete/held being deleted\n")
+    assert "held isn't deleted after 1 s: ConfigMap delete/held is Terminating" in late.stderr
+    assert on.run("delete", "--name", "held", "--no-wait").returncode == 0
+    assert on.get("configmap", "starling-held") is not None
+    on.kubectl("patch", "configmap", "held", "-n", "delete", "-p", '{"metadata": {"finalizers": null}}')
+    done: subprocess.CompletedProcess[str] = on.run("delete", "--name", "held", "-o", "json")
+    assert (done.returncode, json.loads(done.stdout)["removed"]) == (0, True)
+    assert on.get("configmap", "starling-held") is None

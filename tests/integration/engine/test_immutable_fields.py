@@ -1,0 +1,100 @@
+"""A field that can't be changed is reported as it is; with force the object is deleted and made anew."""
+
+from starling.engine import Readiness
+from starling.kube import Client
+from tests.integration.config_maps import CONFIG_MAPS
+from tests.integration.engine.scene import HOUR, Json, Scene, config_map
+from tests.integration.engine.world import running_engine
+
+FINALIZER = "example.org/hold"
+
+
+def fixed(value: str, *finalizers: str) -> Json:
+    """A ConfigMap that nobody can change."""
+    content = config_map("fixed", x=value)
+    metadata = {**content["metadata"], **({"finalizers": list(finalizers)} if finalizers else {})}
+    return {**content, "metadata": metadata, "immutable": True}
+
+
+async def release(client: Client, namespace: str) -> None:
+    """Take the finalizer off."""
+    patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await client.json_patch(CONFIG_MAPS.ref("fixed", namespace), patch, manager="someone")
+
+
+async def test_it_is_reported_as_the_server_says_it(scene: Scene) -> None:
+    """The object stays, the problem names it and the server's words, the hint names the way out; others are done."""
+    unit = scene.render("web", fixed("1"), config_map("a", x="1"), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        uid = (await scene.live("fixed"))["metadata"]["uid"]
+        scene.render("web", fixed("2"), config_map("a", x="2"), interval=HOUR)
+        status = await scene.until(unit, lambda status: status.problems)
+        (problem,) = status.problems
+        assert problem.key is not None
+        assert problem.key.name == "fixed"
+        assert "immutable" in problem.message
+        assert "force" in problem.hint
+        assert status.readiness is Readiness.FAILED
+        live = await scene.live("fixed")
+        assert (live["metadata"]["uid"], live["data"]) == (uid, {"x": "1"})
+        assert await scene.data("a") == {"x": "2"}
+
+
+async def test_force_makes_it_anew(scene: Scene) -> None:
+    """Another object of the same name, with what git says now."""
+    unit = scene.render("web", fixed("1"), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        uid = (await scene.live("fixed"))["metadata"]["uid"]
+        scene.render("web", fixed("2"), force=True, interval=HOUR)
+        await scene.synced(unit)
+        live = await scene.live("fixed")
+        assert live["metadata"]["uid"] != uid
+        assert live["data"] == {"x": "2"}
+        assert scene.status(unit).drift == ()
+
+
+async def test_force_waits_for_a_finalizer(scene: Scene) -> None:
+    """Until the old one has gone nothing is done with it, nor is the operation over; then the new one is made."""
+    unit = scene.render("web", fixed("1", FINALIZER), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        uid = (await scene.live("fixed"))["metadata"]["uid"]
+        applied = scene.status(unit).applied_revision
+        scene.render("web", fixed("2"), force=True, interval=HOUR)
+        status = await scene.until(unit, lambda status: Readiness.TERMINATING in status.objects)
+        assert status.applied_revision == applied
+        assert not status.baseline
+        await release(scene.client, scene.namespace)
+        await scene.synced(unit)
+        live = await scene.live("fixed")
+        assert live["metadata"]["uid"] != uid
+        assert live["data"] == {"x": "2"}
+        assert scene.status(unit).drift == ()
+        assert [key.name for key in scene.status(unit).inventory] == ["fixed"]
+
+
+async def test_force_takes_what_another_tool_made(scene: Scene) -> None:
+    """First contact with an object that can't be made what git says: it is replaced too."""
+    made = await scene.client.create(CONFIG_MAPS, fixed("1"), namespace=scene.namespace, manager="helm")
+    unit = scene.render("web", fixed("2"), force=True, interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        live = await scene.live("fixed")
+        assert live["metadata"]["uid"] != made.json()["metadata"]["uid"]
+        assert live["data"] == {"x": "2"}
+
+
+async def test_duplicate_list_keys_say_how_to_mend_them(scene: Scene) -> None:
+    """What kubectl apply lets through and server-side apply refuses is told in words that help."""
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 80}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": ports}}
+    unit = scene.render("web", service, config_map("a"), interval=HOUR)
+    async with running_engine(scene):
+        status = await scene.until(unit, lambda status: status.problems)
+        (problem,) = status.problems
+        assert "duplicate entries for key" in problem.message
+        assert "remove one" in problem.hint
+        assert problem.key is not None
+        assert problem.key.kind == "Service"

@@ -1,0 +1,141 @@
+"""A way to a cluster that counts what is asked of it, and on command lets answers or events come late.
+
+It speaks plain HTTP to whoever asks and passes everything on to the real API server; it answers nothing itself.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+from aiohttp import web
+
+from starling.kube import Access, AccessSource, kubeconfig
+from starling.local import LocalCluster
+
+__all__ = ["Asked", "Traffic", "traffic"]
+
+HOP = frozenset({"host", "connection", "transfer-encoding", "content-length"})
+WRITES = frozenset({"create", "apply", "patch", "delete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request. `verb` is that of the API: get, list, watch, discover, create, apply, patch, delete."""
+
+    verb: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The object's name, of one that addresses an object."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass
+class Traffic:
+    """What was asked. Mutable.
+
+    `answers` and `events` are cleared to hold back answers to writes, and watch events; `held` narrows the first down
+    to objects of these names.
+    """
+
+    access: AccessSource
+    asked: list[Asked] = field(default_factory=list)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    events: asyncio.Event = field(default_factory=asyncio.Event)
+    held: frozenset[str] = frozenset()
+
+    def count(self) -> Counter[str]:
+        """How often each verb was asked for."""
+        return Counter(each.verb for each in self.asked)
+
+    def writes(self) -> list[Asked]:
+        """What would change something."""
+        return [each for each in self.asked if each.verb in WRITES]
+
+    def gets(self) -> list[Asked]:
+        """Looks at one object."""
+        return [each for each in self.asked if each.verb == "get"]
+
+    async def answer(self, request: web.Request, verb: str, there: aiohttp.ClientResponse) -> web.StreamResponse:
+        """Pass an answer on, when it may come."""
+        here = web.StreamResponse(status=there.status)
+        for name, value in there.headers.items():
+            if name.lower() not in HOP:
+                here.headers.add(name, value)
+        if verb in WRITES and (not self.held or request.path.rpartition("/")[2] in self.held):
+            await self.answers.wait()
+        await here.prepare(request)
+        async for chunk in there.content.iter_any():
+            if verb == "watch":
+                await self.events.wait()
+            await here.write(chunk)
+        await here.write_eof()
+        return here
+
+
+def _verb(request: web.Request) -> str:
+    if request.method == "GET":
+        return _reading(request)
+    if "apply-patch" in request.headers.get("Content-Type", ""):
+        return "apply"
+    return {"POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
+
+
+def _reading(request: web.Request) -> str:
+    if "watch" in request.query:
+        return "watch"
+    if "limit" in request.query:
+        return "list"
+    # /api/v1, /apis/apps/v1 and shorter are discovery; objects lie deeper.
+    depth = len(request.path.strip("/").split("/"))
+    return "discover" if depth <= (2 if request.path.startswith("/api/") else 3) else "get"
+
+
+@asynccontextmanager
+async def traffic(cluster: LocalCluster) -> AsyncIterator[Traffic]:
+    """A counted way to the cluster."""
+    real = await kubeconfig(cluster.kubeconfig)()
+    server = ""
+
+    async def access() -> Access:
+        return Access(server, None)
+
+    counted = Traffic(access)
+    counted.answers.set()
+    counted.events.set()
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), auto_decompress=False)
+
+    async def passed_on(request: web.Request) -> web.StreamResponse:
+        verb = _verb(request)
+        counted.asked.append(Asked(verb, request.path))
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        timeout = aiohttp.ClientTimeout(total=None)
+        there = await session.request(
+            request.method, real.server + request.raw_path, headers=headers, data=await request.read() or None,
+            ssl=real.tls or True, timeout=timeout,
+        )  # fmt: skip
+        try:
+            return await counted.answer(request, verb, there)
+        finally:
+            # Who stops reading a watch aborts it: closed politely, its socket would stay open for a while.
+            if there.connection is not None and there.connection.transport is not None:
+                there.connection.transport.abort()
+            there.close()
+
+    app = web.Application(client_max_size=2**26)
+    app.router.add_route("*", "/{path:.*}", passed_on)
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield counted
+    finally:
+        await runner.cleanup()
+        await session.close()
+        await asyncio.sleep(0)

@@ -1,0 +1,241 @@
+"""What a unit's status says, when there is something to do for it, and when time alone gives a reason to look."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starling.aio import Backoff
+from starling.engine.cache import Record
+from starling.engine.contention import Contention
+from starling.engine.health import Readiness
+from starling.engine.inventory import baseline
+from starling.engine.plan import Action, Task
+from starling.engine.state import UnitState, as_left, status_of, unknown_status
+from starling.engine.unit import MOST_PROBLEMS, Drift, Phase, Problem, Unit, UnitStatus
+from starling.kube import Unreachable
+from starling.objects import ObjectKey
+from tests.unit.engine.planning import UNIT, key, missing, operation, prepared, record
+
+NOW = 1000.0
+WANTED = prepared()
+PROBLEM = Problem("Refused", "no")
+
+
+def state_with(**facts: Any) -> UnitState:
+    """A unit that is synced and looked at, but for the facts given."""
+    usual = {"unit": UNIT, "look": False, "operation": operation(WANTED), "due": NOW + 50}
+    return UnitState(**{**usual, **facts})
+
+
+def owned(*records: Record) -> dict[ObjectKey, Record]:
+    """Records by their keys."""
+    return {each.key: each for each in records}
+
+
+# Status
+
+
+def test_a_unit_is_as_ready_as_the_least_of_its_objects() -> None:
+    """And the message names it."""
+    there = owned(record("a"), record("b", readiness=Readiness.IN_PROGRESS, message="0 of 1"))
+    status = status_of(state_with(), there, NOW)
+    assert (status.readiness, status.message) == (Readiness.IN_PROGRESS, "ConfigMap b is InProgress: 0 of 1")
+    assert status.objects == {Readiness.CURRENT: 1, Readiness.IN_PROGRESS: 1}
+    assert status.inventory == {key("a"): "d1", key("b"): "d1"}
+    assert status_of(state_with(), {}, NOW).readiness is Readiness.CURRENT
+
+
+def test_a_unit_is_no_readier_than_its_operation() -> None:
+    """All that is there may be Current while the next wave is still to come."""
+    running = operation(WANTED, Phase.RUNNING)
+    for of in (None, running):
+        assert status_of(state_with(operation=of), owned(record("a")), NOW).readiness is Readiness.IN_PROGRESS
+
+
+def test_what_is_still_to_come_is_not_missing() -> None:
+    """Objects of later waves are in the record before they are there; the message is about what is waited for."""
+    there = owned(record("a", readiness=Readiness.IN_PROGRESS, message="soon"), missing("b", manifest=""))
+    status = status_of(state_with(operation=operation(WANTED, Phase.RUNNING)), there, NOW)
+    assert (status.readiness, status.message) == (Readiness.IN_PROGRESS, "ConfigMap a is InProgress: soon")
+    lost = status_of(state_with(), owned(missing("a"), missing("done", once=True)), NOW)
+    assert (lost.readiness, lost.message) == (Readiness.MISSING, "ConfigMap a is Missing: not there")
+
+
+def test_a_problem_is_a_failure_and_is_told() -> None:
+    """It comes first; objects that failed by themselves are problems, too, and there is an end to them."""
+    broken = record("b", readiness=Readiness.FAILED, message="crashes")
+    status = status_of(state_with(problems=(PROBLEM,)), owned(record("a"), broken), NOW)
+    assert (status.readiness, status.message) == (Readiness.FAILED, "no")
+    assert [problem.key for problem in status.problems] == [None, broken.key]
+    many = state_with(problems=(PROBLEM,) * 100)
+    assert len(status_of(many, {}, NOW).problems) == MOST_PROBLEMS
+
+
+def test_one_that_takes_too_long_has_failed() -> None:
+    """Not before its time; and it is well again when its objects are."""
+    slow = owned(record("a", readiness=Readiness.IN_PROGRESS, message="soon"))
+    state = state_with(unit=Unit(id=UNIT.id, cluster="edge", timeout=10))
+    state.observe(slow, NOW)
+    assert status_of(state, slow, NOW + 9.9).readiness is Readiness.IN_PROGRESS
+    late = status_of(state, slow, NOW + 10)
+    assert (late.readiness, late.message) == (
+        Readiness.FAILED, "not ready after 10 s: ConfigMap a is InProgress: soon",
+    )  # fmt: skip
+    state.observe(owned(record("a")), NOW + 20)
+    assert status_of(state, owned(record("a")), NOW + 20).readiness is Readiness.CURRENT
+    state.observe(slow, NOW + 30)
+    assert status_of(state, slow, NOW + 35).readiness is Readiness.IN_PROGRESS
+
+
+def test_a_cluster_that_is_away_leaves_the_unit_unknown() -> None:
+    """With the cause; what it has isn't forgotten, neither what was seen nor what was written down before."""
+    gone = Unreachable("list ConfigMap", "nobody answers")
+    status = status_of(state_with(), owned(record("a")), NOW, gone)
+    assert (status.readiness, status.message) == (Readiness.UNKNOWN, gone.message)
+    assert status.inventory == {key("a"): "d1"}
+    written = UnitStatus(inventory={key("a"): "d1"}, baseline="b", operation=operation(WANTED), revision="r")
+    state = UnitState(unit=UNIT)
+    state.remember(written)
+    unseen = unknown_status(state, gone)
+    assert (unseen.readiness, unseen.message) == (Readiness.UNKNOWN, gone.message)
+    assert (unseen.inventory, unseen.baseline, unseen.operation) == (
+        written.inventory, written.baseline, written.operation,
+    )  # fmt: skip
+
+
+def test_what_holds_a_unit_is_its_message() -> None:
+    """Whatever else might be said."""
+    state = state_with(unit=Unit(id=UNIT.id, cluster="edge", held="waits for base"))
+    assert status_of(state, owned(missing("a")), NOW).message == "waits for base"
+
+
+def test_a_status_is_news_only_if_it_differs() -> None:
+    """From what is written down, the inventory included."""
+    state = state_with()
+    status = status_of(state, owned(record("a")), NOW)
+    assert state.says_anything_new(status)
+    state.wrote(status)
+    assert not state.says_anything_new(status_of(state, owned(record("a")), NOW + 5))
+    assert state.says_anything_new(status_of(state, owned(record("a", manifest="d2")), NOW))
+
+
+def test_remembering_is_not_writing() -> None:
+    """What a process goes on with may be newer than what is written down."""
+    state = state_with()
+    state.remember(status_of(state, owned(record("a")), NOW))
+    assert state.says_anything_new(state.stored)
+
+
+def test_the_baseline_tells_whether_anything_changed() -> None:
+    """Objects that are no longer rendered don't count; without a baseline nothing is known to be as it was left."""
+    left = baseline([(key("a"), "d1", 7)])
+    written = UnitStatus(inventory={key("a"): "d1", key("old"): ""}, baseline=left)
+    assert as_left(owned(record("a"), record("old", manifest="", entry=3)), written)
+    assert as_left(owned(record("a")), written)
+    assert not as_left(owned(record("a", entry=8)), written)
+    assert not as_left({}, written)
+    assert not as_left(owned(record("a")), UnitStatus(inventory={key("a"): "d1"}))
+
+
+# Is there something to do?
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        ({}, False),
+        ({"look": True}, True),
+        ({"retry_at": NOW + 1}, False),
+        ({"retry_at": NOW}, True),
+        ({"due": NOW}, True),
+        ({"due": NOW, "retry_at": NOW + 1}, False),
+        ({"waiting": Task(Action.WAIT, "", 0, awaited=(key("a"),))}, True),
+        ({"waiting": Task(Action.WAIT, "", 0, awaited=(key("a"), key("other")))}, False),
+        ({"waiting": Task(Action.WAIT, "", 0, key=key("a"), awaited=(key("a"),))}, False),
+        ({"waiting": Task(Action.WAIT, "", 0, key=key("other"), awaited=(key("other"),))}, True),
+    ],
+)
+def test_time_waits_and_questions_give_reasons(facts: dict[str, Any], wanted: bool) -> None:
+    """Of a unit whose one object is as it should be."""
+    assert state_with(**facts).wants_operation(owned(record("a")), NOW) is wanted
+
+
+@pytest.mark.parametrize(
+    ("drifted", "wanted"),
+    [
+        (record("a", entry=8), True),
+        (missing("a"), True),
+        (record("a", entry=8, expected=0), False),
+        (missing("a", once=True), False),
+        (record("a", entry=8, readiness=Readiness.TERMINATING), False),
+    ],
+)
+def test_drift_gives_a_reason(drifted: Record, wanted: bool) -> None:
+    """Unless nothing can or should be done about it."""
+    assert state_with().wants_operation(owned(drifted, record("b")), NOW) is wanted
+
+
+def test_drift_of_what_failed_waits_for_the_next_try() -> None:
+    """And other drift doesn't."""
+    state = state_with(problems=(Problem("Refused", "no", key("a")),), retry_at=NOW + 5)
+    assert not state.wants_operation(owned(record("a", entry=8)), NOW)
+    assert state.wants_operation(owned(record("a", entry=8), record("b", entry=8)), NOW)
+
+
+@given(entries=st.dictionaries(st.sampled_from("abcd"), st.integers(8, 9), min_size=1))
+def test_drift_that_was_left_is_no_reason_again(entries: dict[str, int]) -> None:
+    """A sync that was vetoed, refused or failed would else follow the last without a pause; new drift is another."""
+    there = owned(*(record(name, entry=entry) for name, entry in entries.items()))
+    state = state_with()
+    state.left = state.amiss(there, NOW)
+    assert not state.wants_operation(there, NOW)
+    first = next(iter(there))
+    there[first].entry += 10
+    assert state.wants_operation(there, NOW)
+
+
+def test_what_is_fought_over_rests() -> None:
+    """Until its time is up."""
+    contention = Contention(60.0)
+    for _ in range(3):
+        contention.taken(Drift(key("a"), ("data.x",), "someone", "12:00"), NOW)
+    state = state_with(contention=contention, due=math.inf)
+    there = owned(record("a", entry=8))
+    assert not state.wants_operation(there, NOW + 1)
+    assert state.next_look(NOW + 1) == 59
+    assert state.wants_operation(there, NOW + 61)
+
+
+# When to look again
+
+TIMES = st.floats(0, 2 * NOW) | st.just(NOW)
+
+
+@given(
+    due=TIMES | st.just(math.inf),
+    retry_at=TIMES | st.none(),
+    since=TIMES | st.none(),
+    timeout=st.floats(0.001, NOW),
+    took=st.integers(0, 4),
+)
+def test_a_look_is_never_followed_by_the_next_at_once(
+    due: float, retry_at: float | None, since: float | None, timeout: float, took: int
+) -> None:
+    """Times that are past are no reason to look, or a unit that is held would be looked at without end."""
+    contention = Contention(60.0)
+    for _ in range(took):
+        contention.taken(Drift(key("a"), ("x",), "someone", ""), NOW)
+    unit = Unit(id=UNIT.id, cluster="edge", timeout=timeout)
+    state = state_with(
+        unit=unit, due=due, retry_at=retry_at, in_progress_since=since, contention=contention, backoff=Backoff()
+    )
+    wait = state.next_look(NOW)
+    assert wait is None or wait > 0
+    to_come = [due, *([retry_at] if retry_at is not None else []), *([since + timeout] if since is not None else [])]
+    for time in to_come:
+        assert time <= NOW or time == math.inf or (wait is not None and wait <= time - NOW)
+    if since is not None:
+        assert state.overdue(NOW) == (since + timeout <= NOW)
