@@ -47,8 +47,9 @@ setup: $(UV)
 build: setup ## Build Kubernetes from source, once; later runs find it in the cache
 	@$(RUN) starling local build >/dev/null
 
-tools: # what tests need besides, from Debian's packages
+tools: build # what tests need besides: Debian's packages, other projects' manifests, and helm to render them
 	@bash tests/tools.sh
+	@$(RUN) python -m tests.integration.third_party
 
 .tools/bin/uv: # --target works where the system's Python is externally managed, and touches nothing outside
 	@echo "installing uv into .tools" >&2

@@ -7,14 +7,16 @@ command line, which wait for real processes, ask the machine's.
 import asyncio
 import asyncio.sslproto
 import heapq
+import math
 import random
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "SystemClock", "Workqueue", "slim_tls_buffers"]
+__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "Slots", "SystemClock", "Workqueue", "slim_tls_buffers"]
 
 TLS_BUFFER = 32 * 1024
 
@@ -94,7 +96,7 @@ class Workqueue(Generic[K]):
         self._ready: dict[K, None] = {}  # a set that keeps its order
         self._in_hand: set[K] = set()
         self._again: set[K] = set()
-        self._due: dict[K, float] = {}
+        self._due: dict[K, tuple[float, int]] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._scheduled = 0
         self._timer: asyncio.Task[None] | None = None
@@ -116,12 +118,12 @@ class Workqueue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Have it worked on that much later, unless it is to be sooner anyway."""
         due = self._clock.monotonic() + seconds
-        if key in self._ready or key in self._again or self._due.get(key, float("inf")) <= due:
+        if key in self._ready or key in self._again or self._due.get(key, (math.inf, 0))[0] <= due:
             return
-        self._due[key] = due
         self._scheduled += 1
+        self._due[key] = (due, self._scheduled)
         if len(self._heap) > MOST_DROPPED + 2 * len(self._due):
-            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
+            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[:2]]
             heapq.heapify(self._heap)
         heapq.heappush(self._heap, (due, self._scheduled, key))
         if self._heap[0][1] == self._scheduled:
@@ -161,14 +163,49 @@ class Workqueue(Generic[K]):
 
     async def _ring(self) -> None:
         while self._heap:
-            due, _, key = self._heap[0]
-            kept = self._due.get(key) == due  # else it was dropped or moved since
+            due, number, key = self._heap[0]
+            kept = self._due.get(key) == (due, number)  # else it was dropped or moved since
             if kept and (wait := due - self._clock.monotonic()) > 0:
                 await self._clock.sleep(wait)
                 continue
             heapq.heappop(self._heap)
             if kept:
                 self.add(key)
+
+
+class Slots:
+    """A bound on how many are at work at once, for work that at times only waits for someone else's answer.
+
+    Who takes longer than `patience` seconds isn't counted any more, so that those who wait for the silent don't keep
+    the others from working. Mutable; for one event loop.
+    """
+
+    def __init__(self, number: int, patience: float) -> None:
+        self._free = asyncio.Semaphore(number)
+        self._patience = patience
+
+    async def take(self) -> Callable[[], None]:
+        """Wait for a place; what comes back gives it up, which time does too."""
+        await self._free.acquire()
+        held = [self._free]
+
+        def give_up() -> None:
+            timer.cancel()
+            if held:
+                held.pop().release()
+
+        # The loop's own timer: a task for each piece of work would cost as much as some of the work does.
+        timer = asyncio.get_running_loop().call_later(self._patience, give_up)
+        return give_up
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """A place for as long as the work takes."""
+        give_up = await self.take()
+        try:
+            yield
+        finally:
+            give_up()
 
 
 def slim_tls_buffers() -> None:

@@ -133,7 +133,7 @@ def test_what_fails_is_named_and_the_rest_is_applied(on: On, tmp_path: Path) -> 
     assert failed.returncode == 3
     assert f"ConfigMap {on.namespace}/a created" in failed.stdout.splitlines()
     assert re.search(r"error: apply ConfigMap .*/Not_A_Name: .*RFC 1123", failed.stderr)
-    assert "nonsense.yaml:1 (document 1): Nonsense.nonsense.dev it: the cluster serves no" in failed.stderr
+    assert "nonsense.yaml:1 (document 1): Nonsense.nonsense.dev it: the cluster doesn't serve Nonsense" in failed.stderr
     assert "hint: check apiVersion and kind" in failed.stderr
     again = json.loads(on.run("apply", "-f", files, "--name", "web", "-o", "json").stdout)
     assert again["operation"]["phase"] == "Failed"

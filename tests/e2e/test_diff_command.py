@@ -74,5 +74,5 @@ def test_what_cannot_be_applied(on: On, tmp_path: Path) -> None:
     assert refused.returncode == 3
     assert "ConfigMap diff/f (created)" in refused.stdout
     assert "error: ConfigMap diff/e: would be refused" in refused.stderr
-    assert "the cluster serves no nonsense.dev/v1 Nonsense" in refused.stderr
+    assert "the cluster doesn't serve Nonsense in nonsense.dev/v1" in refused.stderr
     assert on.run("diff", "-f", "-", "--name", "bad", stdin="a: [").returncode == 2

@@ -245,4 +245,4 @@ async def test_appointments_that_are_dropped_again_and_again_weigh_nothing() -> 
 
 def tracked(queue: Workqueue[str]) -> int:
     """How many appointments a queue remembers, dropped ones among them."""
-    return len(queue._heap)  # noqa: SLF001 - nothing outside shows what is only a matter of weight
+    return len(queue._heap)

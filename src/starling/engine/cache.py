@@ -18,7 +18,7 @@ import msgspec
 
 from starling.engine.annotations import kept, sync_wave
 from starling.engine.fields import ManagedFields, entry_digest, own_entry
-from starling.engine.health import Health, Readiness
+from starling.engine.health import Health, Readiness, complaint
 from starling.engine.ownership import owner
 from starling.engine.uids import Uid, packed, text
 from starling.kube import Resource
@@ -281,8 +281,10 @@ class ClusterCache:
         record.uid, record.version = packed(meta.uid), int(meta.resource_version)
         entry = entry_digest(own_entry(managed))
         record.entry = record.expected if entry == record.expected else entry  # one number in memory, as a rule
-        health = self.assess(seen.for_health(resource), self._now())
-        record.readiness, record.message = health.readiness, sys.intern(health.message)  # many objects say the same
+        obj = seen.for_health(resource)
+        health = self.assess(obj, self._now())
+        message = complaint(obj) if health.readiness is Readiness.CURRENT else health.message
+        record.readiness, record.message = health.readiness, sys.intern(message)  # many objects say the same
         annotations = meta.annotations or {}
         record.wave = sync_wave(annotations)
         record.kept = kept(annotations)

@@ -129,6 +129,10 @@ class Connection:
         """What is known of the kinds that were wanted."""
         return self._answers.resources
 
+    def unserved(self) -> dict[GroupVersionKind, NotServed]:
+        """What was said of the kinds that the cluster doesn't serve."""
+        return self._answers.unserved
+
     def ready(self, kinds: Iterable[GroupVersionKind]) -> bool:
         """Whether it is known of each of these kinds that it isn't served, or everything of it was seen."""
         return all(kind in self._answers.unserved or self._synced(kind) for kind in kinds)

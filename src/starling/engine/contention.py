@@ -69,7 +69,5 @@ class Contention:
         """What is being fought over, and with whom."""
         lasting = FORGOTTEN_AFTER
         return tuple(
-            each.drift
-            for each in self._quarrels.values()
-            if each.serious and now - each.last <= lasting * each.wait
+            each.drift for each in self._quarrels.values() if each.serious and now - each.last <= lasting * each.wait
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Workqueue
+from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Slots, Workqueue
 from starling.engine.cache import Change
 from starling.engine.callbacks import BeforeSync, Callbacks, ResourceEvent, SyncCompleted, UnitSeen, Unsubscribe
 from starling.engine.connection import Connection
@@ -27,7 +27,14 @@ from starling.engine.neighbours import Neighbours
 from starling.engine.operate import Operator
 from starling.engine.plan import CRD, Plan
 from starling.engine.prepare import UNKNOWN_KIND, Prepared
-from starling.engine.settings import CredentialsStore, Limits, ManifestGenerator, ReconciliationSettings, SyncStore
+from starling.engine.settings import (
+    ClusterAccess,
+    CredentialsStore,
+    Limits,
+    ManifestGenerator,
+    ReconciliationSettings,
+    SyncStore,
+)
 from starling.engine.state import UnitState, recover, status_of, unknown_status
 from starling.engine.target import Target
 from starling.engine.unit import Unit, UnitStatus
@@ -71,7 +78,7 @@ class Engine:
         self._connections: dict[str, Connection] = {}
         self._to_look_at = Workqueue[str](clock)
         self._to_operate_on = Workqueue[str](clock)
-        self._in_all = asyncio.Semaphore(self._limits.in_all)
+        self._in_all = Slots(self._limits.in_all, self._limits.patience)
         self._closing: set[asyncio.Task[None]] = set()
 
     def on_before_sync(self, callback: BeforeSync) -> Unsubscribe:
@@ -120,10 +127,8 @@ class Engine:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow_store())
                 group.create_task(self._follow_clusters())
-                for _ in range(status_processors):
-                    group.create_task(self._process(self._to_look_at, self._look))
-                for _ in range(operation_processors):
-                    group.create_task(self._process(self._to_operate_on, self._operate))
+                group.create_task(self._process(group, self._to_look_at, self._look, status_processors))
+                group.create_task(self._process(group, self._to_operate_on, self._operate, operation_processors))
         finally:
             await self.close()
 
@@ -165,20 +170,35 @@ class Engine:
             connection = self._connections.get(name)
             if connection is None:
                 self._look_at_units_of(name)
-            elif await self._credentials.get_cluster(name) != connection.access:
+            elif await self._access(name) != connection.access:
                 self._disconnect(name)
 
-    async def _process(self, queue: Workqueue[str], work: Callable[[str], Awaitable[None]]) -> None:
-        """Work on one key after the other; a mistake of ours with one unit mustn't end the work on others."""
-        while True:
-            unit_id = await queue.get()
+    async def _access(self, name: str) -> ClusterAccess | None:
+        try:
+            return await self._credentials.get_cluster(name)
+        except StarlingError as error:
+            LOG.warning("%s: %s", name, error)  # its units say so too, when they connect
+            return None
+
+    async def _process(
+        self, group: asyncio.TaskGroup, queue: Workqueue[str], work: Callable[[str], Awaitable[None]], at_once: int
+    ) -> None:
+        """Work on what is in a queue, so many at once, those left out who only wait for a silent cluster."""
+        slots = Slots(at_once, self._limits.patience)
+
+        async def process(unit_id: str, end: Callable[[], None]) -> None:
             try:
                 await work(unit_id)
-            except Exception:
+            except Exception:  # a mistake of ours with one unit mustn't end the work on others
                 LOG.exception("%s: an error that nobody expected", unit_id)
                 queue.add_after(unit_id, self._limits.longest_retry)
             finally:
+                end()
                 queue.done(unit_id)
+
+        while True:
+            unit_id = await queue.get()
+            group.create_task(process(unit_id, await slots.take()))
 
     async def _look(self, unit_id: str) -> None:
         """Write down how a unit stands, and pass it on if there is something to do."""

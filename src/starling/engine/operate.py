@@ -3,7 +3,6 @@
 The record (§6.1) is written before a revision's first apply, with the ids of what will be there, and after the last.
 """
 
-import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from starling.aio import Clock
+from starling.aio import Clock, Slots
 from starling.engine.cache import Record
 from starling.engine.callbacks import Callbacks, SyncCompleted
 from starling.engine.connection import Connection
@@ -44,7 +43,7 @@ class Operator:
     clock: Clock
     neighbours: Neighbours
     write: Callable[[UnitState, UnitStatus], Awaitable[None]]
-    in_all: asyncio.Semaphore
+    in_all: Slots
 
     async def operate(self, state: UnitState, connection: Connection) -> None:
         """Do what there is to do for a unit, as far as it can be done now."""
@@ -80,7 +79,8 @@ class Operator:
         connection.want(state.kinds)
         if not connection.ready(state.kinds):
             return None
-        return prepare(manifests, unit, connection.served(), self.settings.instance_label_key)
+        label_key = self.settings.instance_label_key
+        return prepare(manifests, unit, connection.served(), label_key, connection.unserved())
 
     async def plan(self, state: UnitState, connection: Connection, prepared: Prepared) -> Plan:
         """What there is to do; objects that would be pruned are left to other units that render them by now."""
@@ -152,7 +152,7 @@ class Operator:
         """Where the unit's tasks are done, and as whom."""
         client = connection.client
         writer = client.impersonating(unit.identity) if unit.identity is not None else client
-        return Target(unit, client, writer, connection.cache, self.settings, (connection.slots, self.in_all))
+        return Target(unit, client, writer, connection.cache, self.settings, connection.slots, self.in_all)
 
     async def _begin(self, state: UnitState, connection: Connection, prepared: Prepared, todo: Plan) -> None:
         """Write down what will be there before any of it is; not again until something else comes in."""

@@ -202,6 +202,8 @@ def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
             found.append(_release(record, "is gone already"))
         elif key in snapshot.wanted:
             found.append(_release(record, "another unit renders it now"))
+        elif record.readiness is Readiness.TERMINATING:
+            found.append(_release(record, "is being deleted already"))
         elif not unit.prune:
             found.append(_release(record, "no longer in the manifests, and pruning is off"))
         else:

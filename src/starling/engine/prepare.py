@@ -16,7 +16,7 @@ from starling.engine.annotations import sync_wave
 from starling.engine.order import sort_key, tier
 from starling.engine.ownership import LABEL, mark
 from starling.engine.unit import Problem, Unit
-from starling.kube import Resource
+from starling.kube import NotServed, Resource
 from starling.objects import (
     GroupVersionKind,
     Manifest,
@@ -30,6 +30,7 @@ from starling.objects import (
 __all__ = ["UNKNOWN_KIND", "Desired", "Prepared", "kinds_needed", "prepare"]
 
 UNKNOWN_KIND: Final = "UnknownKind"
+NOTHING: Final[Mapping[GroupVersionKind, NotServed]] = {}
 # Of the API server's making; they come along when someone writes a live object to a file.
 _SERVERS_OWN: Final = frozenset(
     {
@@ -103,9 +104,13 @@ def kinds_needed(manifests: Iterable[Manifest]) -> set[GroupVersionKind]:
 
 
 def prepare(
-    manifests: Sequence[Manifest], unit: Unit, kinds: Mapping[GroupVersionKind, Resource], label_key: str = LABEL
+    manifests: Sequence[Manifest],
+    unit: Unit,
+    kinds: Mapping[GroupVersionKind, Resource],
+    label_key: str = LABEL,
+    unserved: Mapping[GroupVersionKind, NotServed] = NOTHING,
 ) -> Prepared:
-    """Everything that a unit wants in a cluster which serves `kinds`.
+    """Everything that a unit wants in a cluster which serves `kinds`; `unserved` has its words about others.
 
     An object that can't be addressed (its kind is served by nobody, its name fits no path) becomes a problem, and the
     others go on. ManifestError for what makes the set as a whole unusable: two manifests of one object, a Secret's
@@ -120,7 +125,7 @@ def prepare(
     for manifest in manifests:
         resource = kinds.get(manifest.gvk)
         namespaced = resource.namespaced if resource else scopes.get(manifest.gvk)
-        problem = _problem(manifest, namespaced)
+        problem = _problem(manifest, namespaced, unserved.get(manifest.gvk))
         if problem:
             problems.append(problem)
             rejected.append(manifest)
@@ -138,11 +143,16 @@ def prepare(
     )
 
 
-def _problem(manifest: Manifest, namespaced: bool | None) -> Problem | None:
+def _problem(manifest: Manifest, namespaced: bool | None, unserved: NotServed | None) -> Problem | None:
     """Why an object has no address in the cluster, if it hasn't."""
     key, place = manifest.key, manifest.origin
     if namespaced is None:
-        message = f"{place}: {key}: the cluster serves no {manifest.gvk}"
+        words = (
+            unserved.message
+            if unserved is not None
+            else f"the cluster doesn't serve {manifest.gvk.kind} in {manifest.gvk.api_version}"
+        )
+        message = f"{place}: {key}: {words}"
         hint = "check apiVersion and kind, or install what defines it; it is tried again when the kind appears"
         return Problem(UNKNOWN_KIND, message, key, hint)
     name = key.name or manifest.content["metadata"]["generateName"]

@@ -66,10 +66,14 @@ class ReconciliationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds: writes under way per cluster and in all, and the waits, in seconds, between tries of what failed."""
+    """Bounds: writes under way per cluster and in all, and, in seconds, the waits between tries of what failed.
+
+    What takes longer than `patience` waits for a silent cluster, and doesn't count any more against what is for all.
+    """
 
     per_cluster: int = 16
     in_all: int = 64
+    patience: float = 2.0
     first_retry: float = 1.0
     longest_retry: float = 300.0
     contention_wait: float = 60.0

@@ -241,8 +241,9 @@ def _first_message(owned: Mapping[ObjectKey, Record], readiness: Readiness) -> s
 
 
 def _unready(owned: Mapping[ObjectKey, Record]) -> tuple[Problem, ...]:
+    """Objects that have failed, and those that are Current and still complain."""
     return tuple(
-        Problem("Failed", f"{key}: {record.message}", key)
+        Problem("Failed" if record.readiness is Readiness.FAILED else "Complains", f"{key}: {record.message}", key)
         for key, record in sorted(owned.items())
-        if record.readiness is Readiness.FAILED
+        if record.readiness is Readiness.FAILED or (record.readiness is Readiness.CURRENT and record.message)
     )

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from starling.aio import Slots
 from starling.engine.cache import ClusterCache
 from starling.engine.settings import ReconciliationSettings
 from starling.engine.unit import Unit
@@ -26,7 +27,8 @@ class Target:
     writer: Client
     cache: ClusterCache
     settings: ReconciliationSettings
-    slots: tuple[asyncio.Semaphore, ...] = ()
+    per_cluster: asyncio.Semaphore
+    in_all: Slots
 
     async def ref(self, gvk: GroupVersionKind, key: ObjectKey) -> Ref:
         """The address of an object whose CRD has just been established: discovery tells of it a moment later."""
@@ -47,8 +49,7 @@ class Target:
     @asynccontextmanager
     async def writing(self, key: ObjectKey) -> AsyncIterator[None]:
         """Hold a place among those who write, and tell the cache that a change may be ours."""
-        per_cluster, in_all = self.slots
-        async with per_cluster, in_all:
+        async with self.per_cluster, self.in_all.slot():
             self.cache.writing(key)
             try:
                 yield

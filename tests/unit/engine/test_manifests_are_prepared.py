@@ -174,7 +174,7 @@ def test_a_kind_that_nobody_brings_is_a_problem_of_its_own(version: str) -> None
     assert [each.key.kind for each in result.desired] == ["CustomResourceDefinition"]
     assert problem.reason == "UnknownKind"
     assert problem.message.startswith("f.yaml:13 (document 2): Widget.example.com w: ")
-    assert f"no example.com/{version} Widget" in problem.message
+    assert f"doesn't serve Widget in example.com/{version}" in problem.message
     assert problem.key == ObjectKey("example.com", "Widget", "", "w")
     assert problem.hint
     assert result.withheld == {problem.key, ObjectKey("example.com", "Widget", "default", "w")}

@@ -93,12 +93,11 @@ def test_what_need_not_be_deleted_is_released() -> None:
     assert told(moved) == ["release moved"]
 
 
-def test_what_is_going_already_is_waited_for_last() -> None:
-    """It holds up no other deletion, and is not deleted twice."""
+def test_what_is_going_already_is_let_go() -> None:
+    """It holds up nothing, and is not deleted twice."""
     going = record("going", 2, readiness=Readiness.TERMINATING)
     made = with_rest(going, record("old", 1))
-    assert told(made) == ["prune old", "wait going"]
-    assert made.tasks[-1].key == going.key
+    assert told(made) == ["release going", "prune old"]
 
 
 def test_repairs_do_not_prune_what_is_wanted() -> None:
