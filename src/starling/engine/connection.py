@@ -133,6 +133,10 @@ class Connection:
         """What was said of the kinds that the cluster doesn't serve."""
         return self._answers.unserved
 
+    def unseen(self) -> frozenset[tuple[str, str]]:
+        """Groups and kinds whose objects can't be seen for now, though they may be there."""
+        return frozenset((kind.group, kind.kind) for kind, error in self._answers.unserved.items() if error.down)
+
     def ready(self, kinds: Iterable[GroupVersionKind]) -> bool:
         """Whether it is known of each of these kinds that it isn't served, or everything of it was seen."""
         return all(kind in self._answers.unserved or self._synced(kind) for kind in kinds)

@@ -89,6 +89,7 @@ class Operator:
             owned=self._owned(unit, connection),
             others=await self._owners(unit, connection, prepared),
             resting=state.contention.resting(now),
+            unseen=connection.unseen(),
             operation=state.operation,
             everything=now >= state.due,
         )

@@ -71,13 +71,15 @@ class Snapshot:
     """What is known of a unit on its cluster, when planning begins.
 
     `owned` are the unit's records; `others` the owners of desired objects that aren't its own, with whether that owner
-    still renders the object; `wanted` what other units of its namespace render; `resting` what isn't repaired for now.
+    still renders the object; `wanted` what other units of its namespace render; `resting` what isn't repaired for now;
+    `unseen` the groups and kinds of which it isn't known what is there.
     """
 
     owned: Mapping[ObjectKey, Record]
     others: Mapping[ObjectKey, tuple[str, bool]] = field(default_factory=dict)
     wanted: frozenset[ObjectKey] = frozenset()
     resting: frozenset[ObjectKey] = frozenset()
+    unseen: frozenset[tuple[str, str]] = frozenset()
     operation: Operation | None = None
     everything: bool = False
 
@@ -196,7 +198,7 @@ def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
     desired = {each.key for each in prepared.desired} | prepared.withheld
     found = []
     for key, record in snapshot.owned.items():
-        if key in desired:
+        if key in desired or (not record.live and (key.group, key.kind) in snapshot.unseen):
             continue
         if not record.live:
             found.append(_release(record, "is gone already"))

@@ -79,7 +79,9 @@ class Discovery:
     def _not_served(self, what: str, group: str) -> NotServed:
         down = [stale for stale in self._stale() if stale.partition("/")[0] == group]
         if down:
-            return NotServed("", f"the API service behind {down[0]} doesn't answer, so {what} is unknown for now")
+            silent = NotServed("", f"the API service behind {down[0]} doesn't answer, so {what} is unknown for now")
+            silent.down = True
+            return silent
         return NotServed("", f"the cluster doesn't serve {what}", hint="is its CustomResourceDefinition installed?")
 
     async def _find(self, look: Callable[[], Resource | None]) -> Resource | None:

@@ -162,9 +162,10 @@ class NotFound(ApiError):
 
 
 class NotServed(NotFound):
-    """The cluster doesn't serve this kind (yet): its CRD or API service is missing."""
+    """The cluster doesn't serve this kind (yet): its CRD or API service is missing; `down`, or doesn't answer."""
 
     reason = "NotServed"
+    down = False
 
 
 class Conflict(ApiError):

@@ -43,11 +43,16 @@ async def place(mortal: LocalCluster, request: pytest.FixtureRequest) -> AsyncIt
 
 
 def at_event(number: int, do: Callable[[], object]) -> Callable[[SyncEvent], None]:
-    """A callback that does something when so many tasks are done."""
+    """A callback that does something when so many tasks are done; not while a CRD is being established.
+
+    An API server that is killed between accepting a CRD's names and establishing it never does so: Kubernetes' own
+    controller isn't told again. No engine can help that.
+    """
     events = iter(range(1, number + 1))
 
-    def told(_event: SyncEvent) -> None:
-        if next(events, None) == number:
+    def told(event: SyncEvent) -> None:
+        is_crd = event.task.key is not None and event.task.key.kind == "CustomResourceDefinition"
+        if not is_crd and next(events, None) == number:
             do()
 
     return told

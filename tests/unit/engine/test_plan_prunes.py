@@ -126,3 +126,12 @@ def test_a_unit_that_leaves_its_objects_deletes_none(old: list[Record]) -> None:
         setattr(changed, fact, True)
     unit = Unit(id=UNIT.id, cluster="edge", deletion_policy="Orphan")
     assert {task.action for task in plan_removal({each.key: each for each in old}, unit).tasks} <= {Action.ORPHAN}
+
+
+def test_what_can_not_be_seen_is_not_taken_for_gone() -> None:
+    """While the API service behind a kind doesn't answer, its objects stay the unit's."""
+    known = (record("stays"), missing("hidden"))
+    wanted = prepared(desired("stays"))
+    hidden = key("hidden")
+    assert told(plan(wanted, snapshot(*known), UNIT)) == ["release hidden"]
+    assert told(plan(wanted, snapshot(*known, unseen=frozenset({(hidden.group, hidden.kind)})), UNIT)) == []

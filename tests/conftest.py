@@ -1,0 +1,11 @@
+"""What holds for all tests: property tests judge by results, never by how busy the machine is."""
+
+from hypothesis import HealthCheck, settings
+
+from tests.rounds import ROUNDS
+
+# One round tries the same examples each time, so that a red run is about the change at hand; more rounds go looking.
+settings.register_profile(
+    "starling", deadline=None, derandomize=ROUNDS == 1, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("starling")
