@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "Slots", "SystemClock", "Workqueue", "slim_tls_buffers"]
+__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "Slot", "Slots", "SystemClock", "Workqueue", "slim_tls_buffers"]
 
 TLS_BUFFER = 32 * 1024
 
@@ -176,36 +176,50 @@ class Workqueue(Generic[K]):
 class Slots:
     """A bound on how many are at work at once, for work that at times only waits for someone else's answer.
 
-    Who takes longer than `patience` seconds isn't counted any more, so that those who wait for the silent don't keep
-    the others from working. Mutable; for one event loop.
+    Who shows no progress for `patience` seconds isn't counted any more, so that those who wait for the silent don't
+    keep the others from working. Mutable; for one event loop, whose own timer it uses: a task for each piece of work
+    would cost as much as some of the work does.
     """
 
     def __init__(self, number: int, patience: float) -> None:
         self._free = asyncio.Semaphore(number)
         self._patience = patience
 
-    async def take(self) -> Callable[[], None]:
-        """Wait for a place; what comes back gives it up, which time does too."""
+    async def take(self) -> "Slot":
+        """Wait for a place."""
         await self._free.acquire()
-        held = [self._free]
-
-        def give_up() -> None:
-            timer.cancel()
-            if held:
-                held.pop().release()
-
-        # The loop's own timer: a task for each piece of work would cost as much as some of the work does.
-        timer = asyncio.get_running_loop().call_later(self._patience, give_up)
-        return give_up
+        return Slot(self._free, self._patience)
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """A place for as long as the work takes."""
-        give_up = await self.take()
+        place = await self.take()
         try:
             yield
         finally:
-            give_up()
+            place.give_up()
+
+
+class Slot:
+    """A place among those at work, which is given up or lost once. Mutable."""
+
+    def __init__(self, free: asyncio.Semaphore, patience: float) -> None:
+        self._free: asyncio.Semaphore | None = free
+        self._patience = patience
+        self._timer = asyncio.get_running_loop().call_later(patience, self.give_up)
+
+    def progress(self) -> None:
+        """Show that the work goes on."""
+        if self._free is not None:
+            self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(self._patience, self.give_up)
+
+    def give_up(self) -> None:
+        """Make room for another; again is harmless."""
+        self._timer.cancel()
+        free, self._free = self._free, None
+        if free is not None:
+            free.release()
 
 
 def slim_tls_buffers() -> None:

@@ -32,12 +32,26 @@ async def test_no_more_than_there_are_slots_work_at_once() -> None:
 
 async def test_who_takes_long_is_not_counted_any_more() -> None:
     """One that waits for the silent keeps its work, not its slot; giving it up later gives up nothing twice."""
-    slots = Slots(1, patience=0.01)
+    slots = Slots(1, patience=1.0)
     silent = await slots.take()
     second = await asyncio.wait_for(slots.take(), 60)
-    silent()
+    silent.give_up()
     third = asyncio.ensure_future(slots.take())
     done, _ = await asyncio.wait({third}, timeout=0)
     assert not done
-    second()
-    (await asyncio.wait_for(third, 60))()
+    second.give_up()
+    (await asyncio.wait_for(third, 60)).give_up()
+
+
+async def test_who_shows_progress_keeps_its_slot() -> None:
+    """Work that takes long isn't mistaken for work that waits."""
+    slots = Slots(1, patience=1.0)
+    busy = await slots.take()
+    other = asyncio.ensure_future(slots.take())
+    for _ in range(30):
+        busy.progress()
+        done, _ = await asyncio.wait({other}, timeout=0.05)
+        assert not done
+    busy.give_up()
+    busy.progress()
+    (await asyncio.wait_for(other, 60)).give_up()

@@ -20,7 +20,7 @@ from starling.errors import StarlingError
 from starling.kube import AlreadyExists, ApiError, Body, Conflict, Invalid, NotFound, Ref
 from starling.objects import ObjectKey
 
-__all__ = ["Applied", "apply_object", "create_object"]
+__all__ = ["Applied", "apply_object", "create_object", "explained"]
 
 TRIES = 5
 
@@ -47,7 +47,7 @@ async def apply_object(target: Target, task: Task) -> Applied:
             body, content = await _apply(target, desired, ref)
         except ApiError as error:
             if not (target.unit.force and is_immutability(error)):
-                raise explained(error, desired) from error
+                raise
             return await _replace(target, desired, ref)
         seen = body.decode(Seen)
         outcome = "created" if body.created else "unchanged" if before == _version(seen) else "changed"

@@ -18,15 +18,13 @@ import msgspec
 
 from starling.engine.annotations import kept, sync_wave
 from starling.engine.fields import ManagedFields, entry_digest, own_entry
-from starling.engine.health import Health, Readiness, complaint
+from starling.engine.health import Health, Readiness, Rules, complaint
 from starling.engine.ownership import owner
 from starling.engine.uids import Uid, packed, text
 from starling.kube import Resource
 from starling.objects import ObjectKey
 
 __all__ = ["Change", "ClusterCache", "KindMemory", "Record", "Seen", "SeenMetadata"]
-
-Assess = Callable[[Mapping[str, Any], datetime], Health]
 
 
 class _OwnerReference(msgspec.Struct):
@@ -82,7 +80,7 @@ class Record(msgspec.Struct, gc=False):
 
     Without a uid, which is packed, it isn't there: wanted, and missing. `entry` is the digest of our managed fields,
     `expected` as our last apply left them (0: not known), `manifest` the short digest of what we applied ("": not
-    known). `once`: it was to be made, not to be kept (generateName).
+    known). `once`: it was to be made, not to be kept (generateName). `marked`: both our marks are on it.
     """
 
     key: ObjectKey
@@ -98,6 +96,7 @@ class Record(msgspec.Struct, gc=False):
     controlled: bool = False
     kept: bool = False
     once: bool = False
+    marked: bool = True
 
     @property
     def live(self) -> bool:
@@ -123,7 +122,7 @@ class Change(msgspec.Struct, frozen=True):
 class ClusterCache:
     """The records of one cluster. Mutable; changes are told as they are made."""
 
-    def __init__(self, label_key: str, assess: Assess, now: Callable[[], datetime]) -> None:
+    def __init__(self, label_key: str, assess: Rules, now: Callable[[], datetime]) -> None:
         self.label_key = label_key
         self.assess = assess
         self._now = now
@@ -179,12 +178,17 @@ class ClusterCache:
         if record is not None and version < record.version:
             return record
         owned_by = owner(key, seen.metadata.labels or {}, seen.metadata.annotations or {}, self.label_key)
-        if not owned_by and record is not None and record.live:
+        marked = bool(owned_by)
+        if not marked and record is not None and record.live:
+            if record.uid != packed(seen.metadata.uid):
+                self.gone(key, record.uid, version)  # a stranger's object stands in its place
+                return None
             owned_by = record.owner  # someone took our marks off: that is drift, not another owner
         if not owned_by:
             return None
         if record is None or record.owner != owned_by:
             record = self._take(key, owned_by)
+        record.marked = marked
         self._update(record, resource, seen)
         self._tell(record)
         return record
@@ -207,7 +211,7 @@ class ClusterCache:
         record = self._records.get(key)
         if record is None or record.owner != unit_id:
             record = self._take(key, unit_id)
-        record.manifest = manifest
+        record.manifest, record.marked = manifest, True
         record.expected = entry_digest(own_entry(seen.metadata.managed_fields or ()))
         if int(seen.metadata.resource_version) >= record.version:
             self._update(record, resource, seen)
@@ -239,6 +243,12 @@ class ClusterCache:
             self._unlist(record)
             self._evidence.pop(key, None)
             self._tell(record)
+
+    def doubt(self, keys: Iterable[ObjectKey | None]) -> None:
+        """Take these no longer for what our last apply made of them: they have to be applied again."""
+        for key in keys:
+            if key is not None and (record := self._records.get(key)) is not None:
+                record.expected = 0
 
     def made_once(self, key: ObjectKey) -> None:
         """Note that an object is only to be made: that it goes away, as finished Jobs do, is no drift."""
@@ -282,9 +292,9 @@ class ClusterCache:
         entry = entry_digest(own_entry(managed))
         record.entry = record.expected if entry == record.expected else entry  # one number in memory, as a rule
         obj = seen.for_health(resource)
-        health = self.assess(obj, self._now())
-        message = complaint(obj) if health.readiness is Readiness.CURRENT else health.message
-        record.readiness, record.message = health.readiness, sys.intern(message)  # many objects say the same
+        health = self._health(obj)
+        record.readiness = health.readiness
+        record.message = complaint(obj) if health.readiness is Readiness.CURRENT else health.message
         annotations = meta.annotations or {}
         record.wave = sync_wave(annotations)
         record.kept = kept(annotations)
@@ -294,6 +304,13 @@ class ClusterCache:
             self._evidence[record.key] = tuple(_on_its_own(entry) for entry in managed)
         else:
             self._evidence.pop(record.key, None)
+
+    def _health(self, obj: Mapping[str, Any]) -> Health:
+        """An object's health; a rule of someone's that raises gives none, and ends nothing."""
+        try:
+            return self.assess(obj, self._now())
+        except Exception as error:  # noqa: BLE001 - it may raise anything
+            return Health(Readiness.UNKNOWN, f"the rule for its health failed: {type(error).__name__}: {error}")
 
     def _tell(self, record: Record) -> None:
         drifted = record.drifted and record.key not in self._writing

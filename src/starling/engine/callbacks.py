@@ -54,9 +54,6 @@ class _Subscribers(Generic[T]):
         self._name = name
         self._all: list[Callable[[T], Any]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
     def add(self, callback: Callable[[T], Any]) -> Unsubscribe:
         """Have it called from now on, until the function given back is."""
         return subscribe(self._all, callback)

@@ -2,13 +2,15 @@
 
 A record holds what a new process needs to carry on (inventory, baseline, operation, what was reported of drift) and
 nothing that a look at the cluster tells: it changes when a revision comes in, not when a pod gets ready. Every write is
-onto the state that this process knows. Should another have written in between, its record stands and this process
-may write no more (RecordTaken): of two at the same time, the one that wrote last goes on.
+onto the state that this process read at first or has written since. Should another have written in between, its record
+stands and this process may write no more (RecordTaken): of two at the same time, the one that wrote last goes on. What
+was sent and not answered may have been written all the same: such a record is our own.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -19,7 +21,6 @@ from starling.engine.plan import Task
 from starling.engine.unit import Drift, Operation, StoredUnit, Unit, UnitStatus
 from starling.errors import InputError
 from starling.kube import (
-    AlreadyExists,
     Body,
     Client,
     Conflict,
@@ -28,8 +29,8 @@ from starling.kube import (
     Ref,
     Resource,
     Selection,
-    Unreachable,
 )
+from starling.objects import digest
 
 __all__ = ["RECORD_LABEL", "UNIT_ANNOTATION", "ConfigMapStore", "record_name"]
 
@@ -68,25 +69,27 @@ class _ConfigMap(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record as this process knows it; `sent` is what it last tried to write, whose answer may have been lost."""
+    """A record as this process knows it; `status` is what was last written of it and answered."""
 
     status: UnitStatus
     data: Mapping[str, str]
     version: str
-    sent: Mapping[str, str]
 
 
 class ConfigMapStore:
     """The units that it is given, and their records in one namespace. Mutable: it knows its units and their records.
 
     Units of other processes are known as far as there is a record of them: nobody takes their objects by mistake.
+    Of a unit's record it knows what it first found, None if there was none, or has written since; and the digests of
+    what it has sent since then, which may be there or come yet.
     """
 
     def __init__(self, client: Client, namespace: str, units: Iterable[Unit] = ()) -> None:
         self._client = client
         self._namespace = namespace
         self._units = {unit.id: unit for unit in units}
-        self._records: dict[str, _Record] = {}
+        self._records: dict[str, _Record | None] = {}
+        self._sent: defaultdict[str, set[str]] = defaultdict(set)
         self._changed = asyncio.Queue[str]()
 
     def put(self, unit: Unit) -> None:
@@ -107,8 +110,7 @@ class ConfigMapStore:
         """One unit with what its record says; another process' unit is held, and None if it has no record."""
         found = await self._read(unit_id)
         if unit := self._units.get(unit_id):
-            if found is not None:
-                self._records[unit_id] = found
+            self._records.setdefault(unit_id, found)  # what we know stays: our next write finds out whose it is now
             return StoredUnit(unit, found.status if found is not None else UnitStatus())
         if found is None:
             return None
@@ -125,7 +127,7 @@ class ConfigMapStore:
             await self._delete(unit_id)
             return
         known, data = self._records.get(unit_id), _data(status)
-        if known is not None and known.data == data:
+        if known is not None and known.data == data and not self._sent[unit_id]:
             return
         size = sum(len(name) + len(text.encode()) for name, text in data.items())
         if size > LARGEST:
@@ -134,8 +136,7 @@ class ConfigMapStore:
                 f"{LARGEST:,} that fit into a ConfigMap",
                 hint="make it several units",
             )
-        body = await (self._create(unit_id, data) if known is None else self._update(unit_id, known, data))
-        self._records[unit_id] = _Record(status, data, body.decode(_ConfigMap).metadata.resource_version, data)
+        self._knows(unit_id, _Record(status, data, await self._write(unit_id, known, data)))
 
     async def set_operation(self, unit_id: str, operation: Operation) -> None:
         """Write down how far its operation is."""
@@ -150,8 +151,8 @@ class ConfigMapStore:
         apart by their writes all the same.
         """
         del tasks
-        if (known := self._records.get(unit.id)) is not None:
-            await self._unchanged(unit.id, known)
+        if unit.id in self._records:
+            await self._ours(unit.id)
 
     def _ref(self, unit_id: str) -> Ref:
         return _CONFIG_MAPS.ref(record_name(unit_id), self._namespace)
@@ -169,7 +170,21 @@ class ConfigMapStore:
                 hint="give the unit another name, or its record another namespace",
             )
         data = found.data or {}
-        return _Record(_status(data, ref), data, found.metadata.resource_version, data)
+        return _Record(_status(data, ref), data, found.metadata.resource_version)
+
+    async def _write(self, unit_id: str, known: _Record | None, data: Mapping[str, str]) -> str:
+        """The version that it is by now: what someone else wrote into the record is never overwritten."""
+        for _ in range(_TRIES):
+            self._sent[unit_id].add(digest(data))
+            try:
+                body = await (self._create(unit_id, data) if known is None else self._update(unit_id, known, data))
+            except NotFound:
+                known = None  # someone deleted it
+            except Conflict:
+                known = await self._ours(unit_id)
+            else:
+                return body.decode(_ConfigMap).metadata.resource_version
+        raise self._lost(unit_id)
 
     async def _create(self, unit_id: str, data: Mapping[str, str]) -> Body:
         ref = self._ref(unit_id)
@@ -182,11 +197,6 @@ class ConfigMapStore:
         content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
         try:
             return await self._client.create(_CONFIG_MAPS, content, namespace=self._namespace)
-        except AlreadyExists:
-            found = await self._read(unit_id)
-            if found is None or found.data != data:  # else it is our own, whose answer was lost
-                raise self._lost(unit_id) from None
-            return await self._client.get(ref)
         except NotFound as error:
             hint = f"kubectl create namespace {ref.namespace}; or keep the record in another, with -n"
             raise EngineError(
@@ -194,46 +204,44 @@ class ConfigMapStore:
             ) from error
 
     async def _update(self, unit_id: str, known: _Record, data: Mapping[str, str]) -> Body:
-        """Write onto the state that we know: what someone else wrote into the record is never overwritten."""
-        for _ in range(_TRIES):
-            patch = {"metadata": {"resourceVersion": known.version}, "data": data}
-            try:
-                return await self._client.merge_patch(self._ref(unit_id), patch)
-            except NotFound:
-                break
-            except Unreachable:
-                self._records[unit_id] = _Record(known.status, known.data, known.version, data)
-                raise
-            except Conflict:
-                now = await self._unchanged(unit_id, known)
-            if now is None:
-                break
-            known = now
-        return await self._create(unit_id, data)  # someone deleted it; or never let go of it, which this finds out
+        patch = {"metadata": {"resourceVersion": known.version}, "data": data}
+        return await self._client.merge_patch(self._ref(unit_id), patch)
 
     async def _delete(self, unit_id: str) -> None:
         known = self._records.get(unit_id)
+        if known is None and self._sent[unit_id]:
+            known = await self._ours(unit_id)
         for _ in range(_TRIES):
             if known is None:
-                return
+                break
             try:
                 await self._client.delete(self._ref(unit_id), DeleteOptions(resource_version=known.version))
             except NotFound:
-                known = None
+                break
             except Conflict:
-                known = await self._unchanged(unit_id, known)
+                known = await self._ours(unit_id)
             else:
-                known = None
-            if known is None:
-                self._records.pop(unit_id, None)
-        raise self._lost(unit_id)
-
-    async def _unchanged(self, unit_id: str, known: _Record) -> _Record | None:
-        """The record as it is now, if what we wrote or meant to write is in it: someone may have labelled it."""
-        found = await self._read(unit_id)
-        if found is not None and found.data not in (known.data, known.sent):
+                break
+        else:
             raise self._lost(unit_id)
+        self._knows(unit_id, None)
+
+    async def _ours(self, unit_id: str) -> _Record | None:
+        """The record as it is now, if what we know or have sent is in it: someone may have labelled or deleted it."""
+        known, found = self._records.get(unit_id), await self._read(unit_id)
+        if found is None:
+            return None
+        if (known is None or found.data != known.data) and digest(found.data) not in self._sent[unit_id]:
+            raise self._lost(unit_id)
+        if known is None or found.version != known.version:
+            # Whoever had no answer takes the status before it for the one that is written.
+            self._knows(unit_id, replace(found, status=known.status if known is not None else UnitStatus()))
         return found
+
+    def _knows(self, unit_id: str, record: _Record | None) -> None:
+        """Go on from a new state: what was sent onto an older one can't come any more."""
+        self._records[unit_id] = record
+        self._sent.pop(unit_id, None)
 
     def _lost(self, unit_id: str) -> RecordTaken:
         return RecordTaken(

@@ -1,13 +1,13 @@
 """A cluster as the engine keeps it: a client, the cache, and one watch for each kind in use.
 
-Whoever needs kinds says so with `want` and looks at what is `known`: nothing here makes a worker wait, and the listener
-is told when something has come of it.
+Whoever needs kinds says so with `want` and asks whether they are `ready`: nothing here makes a worker wait, and the
+listener is told when something has come of it.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from starling.aio import Backoff, Clock
@@ -39,6 +39,7 @@ ANY_VERSION = ""
 """In place of a version: whichever the server prefers."""
 
 ASKED_AGAIN_WITHIN = 30.0
+UNSERVED_ASKED_EVERY = 10.0
 
 
 @dataclass
@@ -48,6 +49,7 @@ class _Kind:
     resource: Resource
     synced: bool = False
     error: KubeError | None = None
+    interruptions: int = 0
 
 
 @dataclass
@@ -84,6 +86,7 @@ class Connection:
         self._answers = _Answers()
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._asking_failed: KubeError | None = None
+        self._appeared = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -103,6 +106,7 @@ class Connection:
     def start(self) -> None:
         """Begin to find out about kinds."""
         self._spawn(self._ask())
+        self._spawn(self._ask_about_unserved())
 
     async def close(self) -> None:
         """End all watches and connections."""
@@ -143,7 +147,13 @@ class Connection:
 
     def all_ready(self) -> bool:
         """Whether there is an answer to all that was ever wanted."""
-        return not self._wanted and all(kind.synced for kind in self._kinds.values())
+        answered = self._kinds or self._answers.unserved
+        return bool(answered) and not self._wanted and all(kind.synced for kind in self._kinds.values())
+
+    def kinds_appeared(self) -> bool:
+        """Whether, since this was last asked, a kind has come to be served that wasn't."""
+        appeared, self._appeared = self._appeared, False
+        return appeared
 
     def _synced(self, kind: GroupVersionKind) -> bool:
         followed = self._kinds.get((kind.group, kind.kind))
@@ -161,8 +171,7 @@ class Connection:
         """Answer what is wanted, one question after the other, however long the cluster is away."""
         backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
         while True:
-            while self._wanted:
-                kind = next(iter(self._wanted))
+            for kind in tuple(self._wanted):
                 try:
                     await self._find(kind)
                 except KubeError as error:
@@ -173,16 +182,29 @@ class Connection:
                     self._asking_failed = None
                     backoff.reset()
                     self._wanted.discard(kind)
+            if self._wanted:
+                continue
             self._tell()
             self._something_wanted.clear()
             await self._something_wanted.wait()
 
-    async def _find(self, kind: GroupVersionKind) -> None:
+    async def _ask_about_unserved(self) -> None:
+        """See now and then whether what wasn't served is by now: a CRD that someone else brings tells nobody."""
+        while True:
+            await self._clock.sleep(UNSERVED_ASKED_EVERY)
+            for kind in tuple(self._answers.unserved):
+                with suppress(KubeError):
+                    await self._look_up(kind)
+                    self._appeared = True
+                    self.ask_again((kind,))
+
+    async def _look_up(self, kind: GroupVersionKind) -> Resource:
         discovery = self.client.discovery
+        return await discovery.resource(kind) if kind.version else await discovery.preferred(kind.group, kind.kind)
+
+    async def _find(self, kind: GroupVersionKind) -> None:
         try:
-            resource = (
-                await discovery.resource(kind) if kind.version else await discovery.preferred(kind.group, kind.kind)
-            )
+            resource = await self._look_up(kind)
         except NotServed as error:
             self._answers.unserved[kind] = error
             return
@@ -200,6 +222,7 @@ class Connection:
         """Keep the cache up to date with one kind, for as long as the cluster serves it."""
         backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
         while True:
+            began = self._clock.monotonic()
             try:
                 await self._listen(kind)
             except Closed:
@@ -210,7 +233,12 @@ class Connection:
             except KubeError as error:
                 kind.error = error
                 LOG.warning("%s: can't follow %s: %s", self.name, kind.resource, error)
-                self._tell()
+            except Exception as error:
+                LOG.exception("%s: following %s, an error that nobody expected", self.name, kind.resource)
+                kind.error = KubeError(f"follow {kind.resource}", f"{type(error).__name__}: {error}")
+            self._tell()
+            if began + ASKED_AGAIN_WITHIN < self._clock.monotonic():
+                backoff.reset()
             await self._clock.sleep(backoff.next())
 
     async def _listen(self, kind: _Kind) -> None:
@@ -226,12 +254,14 @@ class Connection:
                     case Interrupted(error=NotServed() as error):
                         raise error
                     case Interrupted(error=error):
-                        kind.error = error
+                        kind.interruptions += 1
                         if error.history_went_back:
                             self.cache.forget_versions(kind.resource.group, kind.resource.kind)
-                        self._tell()
+                        if kind.interruptions > 1 or not isinstance(error, Unreachable):  # once may just be a hiccup
+                            kind.error = error
+                            self._tell()
                     case Synced() | Resumed():
-                        kind.error = None
+                        kind.error, kind.interruptions = None, 0
                         kind.synced = kind.synced or isinstance(event, Synced)
                         self._tell()
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from starling.engine.unit import Drift
+from starling.engine.unit import MOST_PROBLEMS, Drift
 from starling.objects import ObjectKey
 
 __all__ = ["Contention"]
@@ -45,16 +45,25 @@ class Contention:
 
     def taken(self, drift: Drift, now: float) -> None:
         """Note that a manager took fields of ours, or that a field or the whole object was removed."""
+        self.forget(now)
         for name in drift.fields or ("",):
             taking = (drift.key, name, drift.manager)
             quarrel = self._quarrels.get(taking)
-            if quarrel is None or now - quarrel.last > FORGOTTEN_AFTER * (quarrel.wait or self.first_wait):
+            if quarrel is None:
                 quarrel = self._quarrels[taking] = _Quarrel(drift)
             quarrel.drift = msgspec.structs.replace(drift, fields=(name,) if name else ())
             quarrel.times += 1
             quarrel.last = now
             if quarrel.serious:
                 quarrel.wait = min(LONGEST, quarrel.wait * 2 or self.first_wait)
+
+    def forget(self, now: float) -> None:
+        """Drop what has been quiet for long."""
+        self._quarrels = {
+            taking: each
+            for taking, each in self._quarrels.items()
+            if now - each.last <= FORGOTTEN_AFTER * (each.wait or self.first_wait)
+        }
 
     def resting(self, now: float) -> frozenset[ObjectKey]:
         """The objects that aren't repaired for now."""
@@ -66,8 +75,6 @@ class Contention:
         return min(waits, default=None)
 
     def contended(self, now: float) -> tuple[Drift, ...]:
-        """What is being fought over, and with whom."""
-        lasting = FORGOTTEN_AFTER
-        return tuple(
-            each.drift for each in self._quarrels.values() if each.serious and now - each.last <= lasting * each.wait
-        )
+        """What is being fought over, and with whom; the latest."""
+        serious = [each for each in self._quarrels.values() if each.serious]
+        return tuple(each.drift for each in serious if now - each.last <= FORGOTTEN_AFTER * each.wait)[-MOST_PROBLEMS:]

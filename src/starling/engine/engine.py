@@ -11,11 +11,12 @@ one pair of hands at a time. Neither ever waits for a cluster: what isn't there 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
-from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Slots, Workqueue
+from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Slot, Slots, Workqueue
 from starling.engine.cache import Change
 from starling.engine.callbacks import BeforeSync, Callbacks, ResourceEvent, SyncCompleted, UnitSeen, Unsubscribe
 from starling.engine.connection import Connection
@@ -24,8 +25,9 @@ from starling.engine.errors import EngineError
 from starling.engine.execute import SyncEvent
 from starling.engine.health import Readiness
 from starling.engine.neighbours import Neighbours
-from starling.engine.operate import Operator
-from starling.engine.plan import CRD, Plan
+from starling.engine.operate import Operations
+from starling.engine.order import CRD
+from starling.engine.plan import Plan
 from starling.engine.prepare import UNKNOWN_KIND, Prepared
 from starling.engine.settings import (
     ClusterAccess,
@@ -149,10 +151,10 @@ class Engine:
         while True:
             something = connection.something_new()
             if self._recovered(state.unit, state, connection):
-                operator = self._operator()
-                if (prepared := await operator.prepared(state, connection, no_cache=False)) is not None:
-                    made = await operator.plan(state, connection, prepared)
-                    return Preview(made, prepared, operator.target(state.unit, connection))
+                operations = self._operations()
+                if (prepared := await operations.prepared(state, connection, no_cache=False)) is not None:
+                    made = await operations.plan(state, connection, prepared)
+                    return Preview(made, prepared, operations.target(state.unit, connection))
             if (trouble := connection.trouble(state.all_kinds())) is not None:
                 raise trouble
             await something.wait()
@@ -181,26 +183,30 @@ class Engine:
             return None
 
     async def _process(
-        self, group: asyncio.TaskGroup, queue: Workqueue[str], work: Callable[[str], Awaitable[None]], at_once: int
+        self,
+        group: asyncio.TaskGroup,
+        queue: Workqueue[str],
+        work: Callable[[str, Slot], Awaitable[None]],
+        at_once: int,
     ) -> None:
         """Work on what is in a queue, so many at once, those left out who only wait for a silent cluster."""
         slots = Slots(at_once, self._limits.patience)
 
-        async def process(unit_id: str, end: Callable[[], None]) -> None:
+        async def process(unit_id: str, place: Slot) -> None:
             try:
-                await work(unit_id)
+                await work(unit_id, place)
             except Exception:  # a mistake of ours with one unit mustn't end the work on others
                 LOG.exception("%s: an error that nobody expected", unit_id)
-                queue.add_after(unit_id, self._limits.longest_retry)
+                self._to_look_at.add_after(unit_id, self._limits.longest_retry)
             finally:
-                end()
+                place.give_up()
                 queue.done(unit_id)
 
         while True:
             unit_id = await queue.get()
             group.create_task(process(unit_id, await slots.take()))
 
-    async def _look(self, unit_id: str) -> None:
+    async def _look(self, unit_id: str, _: Slot) -> None:
         """Write down how a unit stands, and pass it on if there is something to do."""
         state = self._state(unit_id)
         if state.busy:
@@ -219,15 +225,16 @@ class Engine:
         except StarlingError as error:
             LOG.warning("%s: %s", unit_id, error)
             self._to_look_at.add_after(unit_id, state.backoff.next())
-            if isinstance(error, EngineError) and state.connection is None:
-                await self._write(state, unknown_status(state, error))
+            if state.connection is None:  # else it is the store that can't be written to
+                with suppress(StarlingError):
+                    await self._write(state, unknown_status(state, error))
 
     async def _judge(self, unit_id: str, state: UnitState, unit: Unit, connection: Connection) -> None:
         owned, now = connection.cache.owned(unit_id), self._clock.monotonic()
         trouble = connection.trouble(state.all_kinds())
         state.observe(owned, now)
         if state.overdue(now):
-            self._operator().give_up(state, owned)
+            self._operations().give_up(state, owned)
         if not unit.held and trouble is None and state.wants_operation(owned, now):
             connection.want(state.kinds)
             if connection.ready(state.kinds):  # else it tells when it is
@@ -244,12 +251,14 @@ class Engine:
         if (wait := state.next_look(now)) is not None:
             self._to_look_at.add_after(unit_id, wait)
 
-    async def _operate(self, unit_id: str) -> None:
+    async def _operate(self, unit_id: str, place: Slot) -> None:
         state = self._state(unit_id)
-        state.busy = True
+        connection = self._connections.get(state.unit.cluster) if state.unit is not None else None
         try:
-            if state.unit is not None:
-                await self._operator().operate(state, await self._connection(state.unit))
+            if connection is not None and state.connection is connection:
+                await self._operations().operate(state, connection, place.progress)
+            else:
+                state.look = True  # it was connected anew meanwhile: whoever looks next compares first
         finally:
             state.busy = False
             self._to_look_at.add(unit_id)
@@ -269,13 +278,16 @@ class Engine:
         state.reread = False
         try:
             stored = await self._store.get(unit_id)
-        except StarlingError:
+        except BaseException:
             state.reread = True
             raise
         known, state.unit = state.unit, stored.unit if stored is not None else None
         if known is None and stored is not None:
             state.remember(stored.status)
             state.wrote(stored.status)
+        if known is not None and known.deleting and state.unit is not None and not state.unit.deleting:
+            state.removed = False  # someone thought better of it, or made it anew
+            state.put_off(self._clock.monotonic())
         if known != state.unit:
             state.look = True
 
@@ -303,9 +315,9 @@ class Engine:
             await self._store.set_status(unit.id, status)
         state.wrote(status)
 
-    def _operator(self) -> Operator:
+    def _operations(self) -> Operations:
         neighbours = Neighbours(self._units, self._store, self._generator, self._settings, self._to_look_at.add)
-        return Operator(
+        return Operations(
             self._settings, self._generator, self._callbacks, self._clock, neighbours, self._write, self._in_all
         )
 
@@ -338,6 +350,8 @@ class Engine:
 
     def _heard(self, connection: Connection) -> None:
         """Something came of what was wanted of a cluster, or its connection was lost or is back."""
+        if connection.kinds_appeared():
+            self._kinds_appeared(connection)
         if not connection.initialized and connection.all_ready():
             connection.initialized = True
             self._callbacks.cluster_cache_initialized.tell(connection.name)
@@ -360,7 +374,7 @@ class Engine:
             self._kinds_appeared(connection)
 
     def _kinds_appeared(self, connection: Connection) -> None:
-        """A CRD of ours is established: units that lacked a kind needn't wait for their next try."""
+        """A kind is served that wasn't: units that lacked one needn't wait for their next try."""
         for unit_id, state in self._units.items():
             if state.connection is connection and any(problem.reason == UNKNOWN_KIND for problem in state.problems):
                 state.retry_at = self._clock.monotonic()

@@ -5,19 +5,22 @@ when something has happened.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from starling.engine.apply import apply_object, create_object
+from starling.engine.apply import apply_object, create_object, explained
 from starling.engine.plan import Action, Plan, Task, met
 from starling.engine.prune import orphan_object, prune_object
 from starling.engine.target import Target
 from starling.engine.unit import Drift, Problem
 from starling.errors import StarlingError
+from starling.kube import ApiError
 
 __all__ = ["Outcome", "SyncEvent", "execute"]
 
+LOG = logging.getLogger(__name__)
 REMOVALS = frozenset({Action.PRUNE, Action.ORPHAN, Action.RELEASE})
 
 
@@ -39,12 +42,6 @@ class Outcome:
     waiting: Task | None = None
     wave: int | None = None
     shared: tuple[Drift, ...] = ()
-    done: int = 0
-
-    @property
-    def finished(self) -> bool:
-        """Whether everything was done."""
-        return not self.problems and self.waiting is None
 
 
 @dataclass
@@ -56,18 +53,16 @@ class _Run:
     problems: list[Problem] = field(default_factory=list)
     shared: list[Drift] = field(default_factory=list)
     going: list[Task] = field(default_factory=list)
-    done: int = 0
 
     async def do(self, task: Task) -> None:
         """One task; what goes wrong with it is noted and stops no other task of its tier."""
         try:
             outcome = await self._act(task)
-        except StarlingError as error:
-            problem = Problem(error.reason, error.message, task.key, error.hint or "")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+            problem = _problem(error, task)
             self.problems.append(problem)
             self.tell(SyncEvent(self.target.unit.id, task, "failed", problem))
         else:
-            self.done += 1
             self.tell(SyncEvent(self.target.unit.id, task, outcome))
 
     async def _act(self, task: Task) -> str:
@@ -98,7 +93,17 @@ class _Run:
 
     def outcome(self, waiting: Task | None, wave: int | None) -> Outcome:
         """What came of it."""
-        return Outcome(tuple(self.problems), waiting, wave, tuple(self.shared), self.done)
+        return Outcome(tuple(self.problems), waiting, wave, tuple(self.shared))
+
+
+def _problem(error: Exception, task: Task) -> Problem:
+    """What is told of a failure."""
+    if isinstance(error, ApiError) and task.desired is not None:
+        error = explained(error, task.desired)
+    if isinstance(error, StarlingError):
+        return Problem(error.reason, error.message, task.key, error.hint or "")
+    LOG.error("%s: an error that nobody expected", task, exc_info=error)
+    return Problem("Unexpected", f"{task.key}: {type(error).__name__}: {error}", task.key, "please report it")
 
 
 async def execute(plan: Plan, target: Target, tell: Callable[[SyncEvent], None]) -> Outcome:

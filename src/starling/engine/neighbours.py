@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from starling.engine.connection import Connection
+from starling.engine.errors import EngineError
 from starling.engine.prepare import prepare
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings, SyncStore
 from starling.engine.state import UnitState
@@ -34,23 +35,30 @@ class Neighbours:
         return stored is not None and bool(stored.status.inventory.get(key))
 
     async def rendered(self, unit: Unit, keys: frozenset[ObjectKey], connection: Connection) -> frozenset[ObjectKey]:
-        """Which of these objects others of the unit's namespace render by now."""
+        """Which of these objects others of the unit's namespace render by now; EngineError if one can't be asked."""
         found: set[ObjectKey] = set()
-        for unit_id, state in list(self.units.items()):
-            other = state.unit
-            if other is None or unit_id == unit.id or other.cluster != unit.cluster or other.deleting:
+        for unit_id in await self.store.list():
+            if unit_id == unit.id or namespace_of(unit_id) != namespace_of(unit.id):
                 continue
-            if namespace_of(unit_id) == namespace_of(unit.id):
+            other = await self._unit(unit_id)
+            if other is not None and other.cluster == unit.cluster and not other.deleting:
                 found |= keys & await self._keys(other, connection)
         return frozenset(found)
+
+    async def _unit(self, unit_id: str) -> Unit | None:
+        state = self.units.get(unit_id)
+        if state is not None and state.unit is not None:
+            return state.unit
+        stored = await self.store.get(unit_id)
+        return stored.unit if stored is not None else None
 
     async def _keys(self, unit: Unit, connection: Connection) -> frozenset[ObjectKey]:
         try:
             manifests, _ = await self.generator.generate(unit, unit.revision, no_cache=False)
             prepared = prepare(manifests, unit, connection.served(), self.settings.instance_label_key)
-        except StarlingError:
-            return frozenset()  # its own trouble, told at its own sync
-        return frozenset(desired.key for desired in prepared.desired)
+        except StarlingError as error:
+            raise EngineError(f"it can't be told what has moved to {unit.id}: {error.message}") from error
+        return prepared.withheld.union(desired.key for desired in prepared.desired)
 
     def released(self, keys: frozenset[ObjectKey]) -> None:
         """Have those look again who were refused one of these objects."""

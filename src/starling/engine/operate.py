@@ -14,13 +14,14 @@ from starling.aio import Clock, Slots
 from starling.engine.cache import Record
 from starling.engine.callbacks import Callbacks, SyncCompleted
 from starling.engine.connection import Connection
+from starling.engine.errors import EngineError
 from starling.engine.execute import Outcome, SyncEvent, execute
 from starling.engine.fields import attribute
 from starling.engine.ignoring import left_out
 from starling.engine.inventory import baseline
 from starling.engine.neighbours import Neighbours
 from starling.engine.plan import Action, Plan, Snapshot, Task, plan, plan_removal
-from starling.engine.prepare import UNKNOWN_KIND, Desired, Prepared, kinds_needed, prepare
+from starling.engine.prepare import UNKNOWN_KIND, Prepared, kinds_needed, prepare
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings
 from starling.engine.state import UnitState, status_of
 from starling.engine.target import Target
@@ -28,14 +29,15 @@ from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem
 from starling.errors import StarlingError
 from starling.objects import ObjectKey
 
-__all__ = ["Operator"]
+__all__ = ["Operations"]
 
 LOG = logging.getLogger(__name__)
+Tell = Callable[[SyncEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """Carries out operations. What it changes is in the UnitState and the connection it is given, and the cluster."""
+class Operations:
+    """Carries them out. What it changes is in the UnitState and the connection it is given, and the cluster."""
 
     settings: ReconciliationSettings
     generator: ManifestGenerator
@@ -45,22 +47,28 @@ class Operator:
     write: Callable[[UnitState, UnitStatus], Awaitable[None]]
     in_all: Slots
 
-    async def operate(self, state: UnitState, connection: Connection) -> None:
+    async def operate(self, state: UnitState, connection: Connection, progress: Callable[[], None]) -> None:
         """Do what there is to do for a unit, as far as it can be done now."""
         unit = _unit(state)
         no_cache, state.look, state.no_cache, state.waiting = state.no_cache, False, False, None
         amiss = state.amiss(connection.cache.owned(unit.id), self.clock.monotonic())
         worked_on: set[ObjectKey | None] = set()
+
+        def tell(event: SyncEvent) -> None:
+            progress()
+            worked_on.add(event.task.key)
+            self.callbacks.sync_event.tell(event)
+
         if any(problem.reason == UNKNOWN_KIND for problem in state.problems):
             state.problems = ()
             connection.ask_again(state.kinds)
         try:
             if unit.deleting:
-                await self._remove(state, connection)
+                await self._remove(state, connection, tell)
             elif (prepared := await self.prepared(state, connection, no_cache=no_cache)) is None:
                 state.look = True
             else:
-                await self._sync(state, connection, prepared, worked_on)
+                await self._sync(state, connection, prepared, tell)
         except StarlingError as error:
             self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
         except Exception as error:
@@ -94,10 +102,15 @@ class Operator:
             everything=now >= state.due,
         )
         made = plan(prepared, snapshot, unit)
-        pruned = frozenset(task.key for task in made.tasks if task.action is Action.PRUNE and task.key is not None)
-        if pruned and (wanted := await self.neighbours.rendered(unit, pruned, connection)):
-            return plan(prepared, replace(snapshot, wanted=wanted), unit)
-        return made
+        if not (pruned := _keys(made, Action.PRUNE)):
+            return made
+        try:
+            wanted = await self.neighbours.rendered(unit, pruned, connection)
+        except StarlingError as error:  # applied can be all the same
+            problem = Problem(error.reason, f"nothing is pruned: {error.message}", hint=error.hint or "")
+            kept = tuple(task for task in made.tasks if task.action is not Action.PRUNE)
+            return replace(made, tasks=kept, problems=(*made.problems, problem), refusal=None)
+        return plan(prepared, replace(snapshot, wanted=wanted), unit) if wanted else made
 
     def _owned(self, unit: Unit, connection: Connection) -> dict[ObjectKey, Record]:
         """The unit's objects, those left out that the settings leave alone."""
@@ -117,32 +130,27 @@ class Operator:
                 )
         return found
 
-    async def _sync(
-        self, state: UnitState, connection: Connection, prepared: Prepared, worked_on: set[ObjectKey | None]
-    ) -> None:
+    async def _sync(self, state: UnitState, connection: Connection, prepared: Prepared, tell: Tell) -> None:
         unit = _unit(state)
-
-        def tell(event: SyncEvent) -> None:
-            worked_on.add(event.task.key)
-            self.callbacks.sync_event.tell(event)
-
         everything = self.clock.monotonic() >= state.due
         todo = await self.plan(state, connection, prepared)
         if todo.refusal is not None:
             self._fail(state, (todo.refusal,))
             return
         todo = await self._allowed(unit, todo)
-        self._note_drift(state, connection, todo)
+        taken = self._taken(state, connection, todo)
         await self._begin(state, connection, prepared, todo)
         outcome = await execute(todo, self.target(unit, connection), tell)
+        self._note_drift(state, taken, outcome)
         for desired in prepared.desired:
             if desired.create_only:
                 connection.cache.made_once(desired.key)
         if any(desired.resource is None for desired in prepared.desired):
             connection.ask_again(state.kinds)  # the CRDs that came along may have brought them
         self._end(state, connection, outcome, todo.problems)
-        if everything and not outcome.problems:  # also at a wait: what it has was applied again before that
+        if everything:  # also at a wait: what it has was applied again before that
             state.put_off(self.clock.monotonic())
+            connection.cache.doubt(problem.key for problem in outcome.problems)
         self.neighbours.released(_keys(todo, Action.RELEASE))
 
     async def _allowed(self, unit: Unit, todo: Plan) -> Plan:
@@ -215,35 +223,48 @@ class Operator:
         )
         self.callbacks.sync_completed.tell(SyncCompleted(_unit(state), state.operation))
 
-    def _note_drift(self, state: UnitState, connection: Connection, todo: Plan) -> None:
-        """Remember what was taken from us and by whom, before it is put right."""
-        now = self.clock.monotonic()
+    def _taken(self, state: UnitState, connection: Connection, todo: Plan) -> list[Drift]:
+        """What was taken from us, and by whom, of all that is about to be put right."""
+        unit = _unit(state)
+        found: list[Drift] = []
         for task in todo.tasks:
             if task.desired is None or task.record is None or not task.record.drifted or task.renews:
                 continue
-            for drift in self._taken(_unit(state), connection, task.desired):
+            key = task.desired.key
+            if evidence := connection.cache.evidence(key):
+                content = left_out(task.desired.manifest.content, self.settings.ignored(unit, key))
+                found += attribute(key, content, evidence)
+            else:
+                found.append(Drift(key, ()))
+        return found
+
+    def _note_drift(self, state: UnitState, taken: Sequence[Drift], outcome: Outcome) -> None:
+        """Remember what was put right; what couldn't be will be seen again at the next try."""
+        now = self.clock.monotonic()
+        failed = {problem.key for problem in outcome.problems}
+        for drift in taken:
+            if drift.key not in failed:
                 state.drift.append(drift)
                 state.contention.taken(drift, now)
 
-    def _taken(self, unit: Unit, connection: Connection, desired: Desired) -> tuple[Drift, ...]:
-        evidence = connection.cache.evidence(desired.key)
-        if not evidence:
-            return (Drift(desired.key, ()),)
-        content = left_out(desired.manifest.content, self.settings.ignored(unit, desired.key))
-        return attribute(desired.key, content, evidence)
-
-    async def _remove(self, state: UnitState, connection: Connection) -> None:
-        """Take the unit's objects away, or our marks off them; done when there are none left."""
+    async def _remove(self, state: UnitState, connection: Connection, tell: Tell) -> None:
+        """Take the unit's objects away, or our marks off them, or leave them to another; done when none is left."""
         unit = _unit(state)
         state.due = math.inf
-        todo = await self._allowed(unit, plan_removal(self._owned(unit, connection), unit))
-        outcome = await execute(todo, self.target(unit, connection), self.callbacks.sync_event.tell)
+        owned = self._owned(unit, connection)
+        live = frozenset(key for key, record in owned.items() if record.live)
+        wanted = await self.neighbours.rendered(unit, live, connection) if live else live
+        todo = await self._allowed(unit, plan_removal(owned, unit, wanted))
+        outcome = await execute(todo, self.target(unit, connection), tell)
+        self.neighbours.released(_keys(todo, Action.RELEASE))
         state.waiting = outcome.waiting
         if outcome.problems:
             self._fail(state, outcome.problems)
             return
         state.problems, state.retry_at = (), None
-        owned = self._owned(unit, connection)
+        owned = {key: record for key, record in self._owned(unit, connection).items() if key not in wanted}
+        if unseen := [key for key in owned if (key.group, key.kind) in connection.unseen()]:
+            raise EngineError(f"{unseen[0]} can't be seen: the API service behind its kind doesn't answer")
         left = [record for record in owned.values() if record.live]
         if outcome.waiting is None and left:
             state.waiting = Task(Action.WAIT, "is being deleted", 0, key=left[0].key, awaited=(left[0].key,))

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.order import Tier, tier
+from starling.engine.order import CRD, Tier, tier
 from starling.engine.ownership import may_take
 from starling.engine.prepare import Desired, Prepared
 from starling.engine.unit import Operation, Phase, Problem, Unit
@@ -19,7 +19,6 @@ from starling.objects import ObjectKey, digest
 
 __all__ = ["Action", "Plan", "Snapshot", "Task", "met", "plan", "plan_removal"]
 
-CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 END_OF_WAVE = len(Tier)
 
 
@@ -138,13 +137,17 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
     )
 
 
-def plan_removal(owned: Mapping[ObjectKey, Record], unit: Unit) -> Plan:
-    """What to do when the unit itself goes: take everything along, or leave it without our marks."""
+def plan_removal(owned: Mapping[ObjectKey, Record], unit: Unit, wanted: frozenset[ObjectKey] = frozenset()) -> Plan:
+    """What to do when the unit itself goes: take everything along, or leave it without our marks.
+
+    What other units of its namespace render is left to them.
+    """
     orphan = unit.deletion_policy == "Orphan"
     reason = "the unit is removed and leaves its objects" if orphan else "the unit is removed"
     live = [record for record in owned.values() if record.live]
-    tasks = [_removal(record, reason, orphan=orphan) for record in live]
-    return Plan(tasks=_reversed(tasks))
+    left = [_release(record, "another unit renders it now") for record in live if record.key in wanted]
+    taken = [_removal(record, reason, orphan=orphan) for record in live if record.key not in wanted]
+    return Plan(tasks=_reversed([*left, *taken]))
 
 
 def met(wait: Task, records: Mapping[ObjectKey, Record]) -> bool:
@@ -221,6 +224,8 @@ def _release(record: Record, reason: str) -> Task:
 def _removal(record: Record, reason: str, *, orphan: bool) -> Task:
     """Prune an object, or leave it without our marks if it is to be kept; one already going is waited for."""
     key, place = record.key, tier(record.key.group, record.key.kind)
+    if not record.marked:
+        return _release(record, f"{reason}, and someone took our marks off: it isn't ours to take")
     if record.readiness is Readiness.TERMINATING and not orphan:
         return Task(Action.WAIT, "is being deleted", record.wave, place, key, record=record, awaited=(key,))
     if record.kept and not orphan:

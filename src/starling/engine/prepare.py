@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from starling.engine.annotations import sync_wave
-from starling.engine.order import sort_key, tier
+from starling.engine.order import CRD, sort_key, tier
 from starling.engine.ownership import LABEL, mark
 from starling.engine.unit import Problem, Unit
 from starling.kube import NotServed, Resource
@@ -46,7 +46,6 @@ _SERVERS_OWN: Final = frozenset(
 )
 # Empty ones on custom resources make the API server write the object at every apply, though nothing changes.
 _WRITTEN_ANEW: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
-_CRD: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 # Where kinds name a ServiceAccount or a Service together with its namespace; `*` is each item of a list.
@@ -56,7 +55,7 @@ _REFERENCES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     (_ADMISSION, "MutatingWebhookConfiguration"): ("webhooks", "*", "clientConfig", "service"),
     (_ADMISSION, "ValidatingWebhookConfiguration"): ("webhooks", "*", "clientConfig", "service"),
     ("apiregistration.k8s.io", "APIService"): ("spec", "service"),
-    _CRD: ("spec", "conversion", "webhook", "clientConfig", "service"),
+    CRD: ("spec", "conversion", "webhook", "clientConfig", "service"),
 }
 # With ten digits behind it a generated name stays within 63, the limit of Services and of the labels that name a Job.
 _LONGEST_BASE: Final = 52
@@ -319,7 +318,7 @@ def _definitions(manifests: Iterable[Manifest]) -> dict[str, _Definition]:
     """What the CRDs of the set define, by their names. One that can't be read is the API server's to refuse."""
     found: dict[str, _Definition] = {}
     for manifest in manifests:
-        if (manifest.gvk.group, manifest.gvk.kind) == _CRD:
+        if (manifest.gvk.group, manifest.gvk.kind) == CRD:
             try:
                 found[manifest.name] = msgspec.convert(manifest.content.get("spec"), _Definition)
             except msgspec.ValidationError:
@@ -340,7 +339,7 @@ def _brought_forward(desired: Sequence[Desired], definitions: Mapping[str, _Defi
         needed = each.wave
         if (each.key.group, each.key.kind) == ("", "Namespace"):
             needed = by_namespace.get(each.key.name, each.wave)
-        elif (each.key.group, each.key.kind) == _CRD and each.key.name in definitions:
+        elif (each.key.group, each.key.kind) == CRD and each.key.name in definitions:
             defined = definitions[each.key.name]
             needed = by_kind.get((defined.group, defined.names.kind), each.wave)
         yield replace(each, wave=needed) if needed < each.wave else each

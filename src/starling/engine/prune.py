@@ -22,13 +22,15 @@ async def prune_object(target: Target, task: Task) -> str:
     """Delete a task's object if it is still ours."""
     record = task.record
     assert record is not None
-    target.cache.disown(record.key)
     try:
         ref = await target.preferred_ref(record.key)
-    except NotServed:  # its CRD went first, and took it along
-        target.cache.gone(record.key, record.uid)
+    except NotServed as error:
+        if error.down:
+            raise
+        target.cache.gone(record.key, record.uid)  # its CRD went first, and took it along
         return "gone"
     async with target.writing(record.key):
+        target.cache.disown(record.key)
         gone = await delete_object(target, ref, record)
     return "pruned" if gone else "being deleted"
 
@@ -67,7 +69,9 @@ async def orphan_object(target: Target, task: Task) -> str:
         ref = await target.preferred_ref(record.key)
         async with target.writing(record.key):
             await _strip(target, ref, record.key)
-    except NotFound:
+    except NotFound as error:
+        if isinstance(error, NotServed) and error.down:
+            raise
         target.cache.disown(record.key)
         target.cache.gone(record.key, record.uid)
         return "gone"

@@ -1,12 +1,12 @@
 """How the engine is told what to do: its settings and the three protocols through which it meets its owner's world."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
 
-from starling.engine.health import Health, assess
+from starling.engine.health import Health, Rules, assess
 from starling.engine.ownership import LABEL
 from starling.engine.unit import IgnoredDifference, Operation, StoredUnit, Unit, UnitStatus
 from starling.kube import AccessSource
@@ -23,8 +23,6 @@ __all__ = [
     "SyncStore",
 ]
 
-Assess = Callable[[Mapping[str, Any], datetime], Health]
-
 
 class ResourcesFilter(msgspec.Struct, frozen=True):
     """Kinds, as `group/Kind` with `*` for any, that the engine leaves alone as if nobody had written them."""
@@ -40,7 +38,7 @@ class ResourcesFilter(msgspec.Struct, frozen=True):
 class ResourceOverride(msgspec.Struct, frozen=True):
     """What is different for one kind: how its health is read, and fields in which it may differ from git."""
 
-    health: Assess | None = None
+    health: Rules | None = None
     ignored_pointers: tuple[str, ...] = ()
 
 
@@ -68,12 +66,13 @@ class ReconciliationSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds: writes under way per cluster and in all, and, in seconds, the waits between tries of what failed.
 
-    What takes longer than `patience` waits for a silent cluster, and doesn't count any more against what is for all.
+    Who hears nothing for longer than `patience` waits for a silent cluster, and doesn't count any more against the
+    bounds that are for all.
     """
 
     per_cluster: int = 16
     in_all: int = 64
-    patience: float = 2.0
+    patience: float = 5.0
     first_retry: float = 1.0
     longest_retry: float = 300.0
     contention_wait: float = 60.0

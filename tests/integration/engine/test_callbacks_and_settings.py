@@ -230,7 +230,7 @@ async def test_no_more_is_under_way_than_allowed(scene: Scene, traffic: Traffic)
     scene.others["other"] = ClusterAccess(scene.access)
     many = [config_map(f"c-{number}") for number in range(10)]
     here = scene.render("web", *many)
-    limits = Limits(per_cluster=3, in_all=4)
+    limits = Limits(per_cluster=3, in_all=4, patience=HOUR)
     traffic.answers.clear()
     async with running_engine(scene, limits=limits):
         await until(lambda: len(traffic.writes()) == 3)

@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -19,10 +19,10 @@ from starling.engine import (
     Unit,
     UnitStatus,
 )
-from starling.kube import Client, NotFound, Resource
+from starling.kube import Client, KubeError, NotFound, Resource, ServerError, Unreachable
 from starling.local import LocalCluster
 from starling.objects import ObjectKey
-from tests.integration.engine.traffic import traffic
+from tests.integration.engine.traffic import Asked, traffic
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 WEB = Unit(id="cli/team/Unit.web@this", cluster="this")
@@ -109,6 +109,94 @@ async def test_two_at_once(client: Client, namespace: str, store: ConfigMapStore
     assert (await status_of(third)).revision == "r3"
 
 
+@pytest.mark.parametrize("had", [True, False], ids=["with a record", "without one"])
+async def test_asking_again_is_no_leave_to_overwrite(client: Client, namespace: str, *, had: bool) -> None:
+    """Who reads the other's record, at a refresh say, has still not written the last one: what it holds stays."""
+    store, another = (ConfigMapStore(client, namespace, [WEB]) for _ in range(2))
+    await status_of(store)
+    if had:
+        await store.set_status(WEB.id, STATUS)
+    await status_of(another)
+    await another.set_status(WEB.id, UnitStatus(revision="r3"))
+    assert (await status_of(store)).revision == "r3"
+    with pytest.raises(RecordTaken):
+        await store.check(WEB, ())
+    for _ in range(2):
+        with pytest.raises(RecordTaken):
+            await store.set_status(WEB.id, UnitStatus(revision="r9"))
+        assert (await status_of(store)).revision == "r3"
+    await another.set_status(WEB.id, UnitStatus(revision="r4"))
+
+
+Spoilt = Literal["broken", "502"]
+SPOILT: dict[Spoilt, type[KubeError]] = {"broken": Unreachable, "502": ServerError}
+
+
+@pytest.mark.parametrize("first", ["create", "update"])
+@pytest.mark.parametrize("how", SPOILT)
+async def test_answers_that_were_lost(
+    cluster: LocalCluster, client: Client, namespace: str, how: Spoilt, first: str
+) -> None:
+    """What was written nevertheless is our own: the same goes on, and so does what came after it."""
+    async with traffic(cluster) as counted, Client(counted.access) as losing:
+        store = ConfigMapStore(losing, namespace, [WEB])
+        await status_of(store)
+        if first == "update":
+            await store.set_status(WEB.id, UnitStatus(revision="r1"))
+        for revision in ("r2", "r3"):
+            counted.spoilt = how
+            with pytest.raises(SPOILT[how]):
+                await store.set_status(WEB.id, UnitStatus(revision=revision))
+            counted.spoilt = ""
+            await store.check(WEB, ())
+            await store.set_status(WEB.id, UnitStatus(revision=f"{revision}, later"))
+            assert (await status_of(ConfigMapStore(client, namespace, [WEB]))).revision == f"{revision}, later"
+
+
+async def test_several_answers_lost_one_after_the_other(cluster: LocalCluster, client: Client, namespace: str) -> None:
+    """Any of them may have been written; the last that we want is, though it be what we knew at first."""
+    async with traffic(cluster) as counted, Client(counted.access) as losing:
+        store = ConfigMapStore(losing, namespace, [WEB])
+        await store.set_status(WEB.id, UnitStatus(revision="r1"))
+        counted.spoilt = "502"
+        for revision in ("r2", "r3"):
+            with pytest.raises(ServerError):
+                await store.set_status(WEB.id, UnitStatus(revision=revision))
+        counted.spoilt = ""
+        await store.set_status(WEB.id, UnitStatus(revision="r1"))
+    assert (await status_of(ConfigMapStore(client, namespace, [WEB]))).revision == "r1"
+
+
+async def test_an_operation_goes_on_from_what_was_answered(cluster: LocalCluster, namespace: str) -> None:
+    """What was sent in between and not answered isn't in it, though it was written."""
+    async with traffic(cluster) as counted, Client(counted.access) as losing:
+        store = ConfigMapStore(losing, namespace, [WEB])
+        await store.set_status(WEB.id, STATUS)
+        counted.spoilt = "502"
+        with pytest.raises(ServerError):
+            await store.set_status(WEB.id, UnitStatus(revision="r3"))
+        counted.spoilt = ""
+        await store.check(WEB, ())
+        await store.set_operation(WEB.id, replace(OPERATION, wave=4))
+        assert await status_of(store) == replace(STATUS, operation=replace(OPERATION, wave=4))
+
+
+async def test_a_lost_answer_is_no_leave_to_overwrite(cluster: LocalCluster, client: Client, namespace: str) -> None:
+    """If another wrote after what we sent, its record stands."""
+    async with traffic(cluster) as counted, Client(counted.access) as losing:
+        store, another = ConfigMapStore(losing, namespace, [WEB]), ConfigMapStore(client, namespace, [WEB])
+        counted.spoilt = "broken"
+        with pytest.raises(Unreachable):
+            await store.set_status(WEB.id, STATUS)
+        counted.spoilt = ""
+        await status_of(another)
+        await another.set_status(WEB.id, UnitStatus(revision="r3"))
+        for status in (STATUS, UnitStatus(revision="r9"), UnitStatus(removed=True)):
+            with pytest.raises(RecordTaken):
+                await store.set_status(WEB.id, status)
+        assert (await status_of(another)).revision == "r3"
+
+
 async def test_many_at_once(client: Client, namespace: str) -> None:
     """Of many that begin at the same time exactly one begins."""
     stores = [ConfigMapStore(client, namespace, [WEB]) for _ in range(8)]
@@ -152,6 +240,42 @@ async def test_a_removed_unit_has_no_record(client: Client, namespace: str, stor
         with pytest.raises(NotFound):
             await record(client, namespace)
     assert list(await store.records()) == []
+
+
+async def test_a_record_whose_making_was_not_answered_goes_too(
+    cluster: LocalCluster, client: Client, namespace: str
+) -> None:
+    """A unit that is removed before it is known whether it has a record leaves none."""
+    async with traffic(cluster) as counted, Client(counted.access) as losing:
+        store = ConfigMapStore(losing, namespace, [WEB])
+        counted.spoilt = "502"
+        with pytest.raises(ServerError):
+            await store.set_status(WEB.id, STATUS)
+        counted.spoilt = ""
+        await store.set_status(WEB.id, UnitStatus(removed=True))
+    with pytest.raises(NotFound):
+        await record(client, namespace)
+
+
+@pytest.mark.parametrize("labels", range(5))
+async def test_a_record_that_others_label_as_it_goes(
+    cluster: LocalCluster, client: Client, namespace: str, labels: int
+) -> None:
+    """It is deleted however often that takes, within reason, and that is no quarrel."""
+    numbers = iter(range(labels))
+
+    async def label(asked: Asked) -> None:
+        if asked.verb == "delete" and (number := next(numbers, None)) is not None:
+            ref = CONFIG_MAPS.ref("starling-web", namespace)
+            await client.merge_patch(ref, {"metadata": {"labels": {"team": f"blue-{number}"}}})
+
+    async with traffic(cluster) as counted, Client(counted.access) as labelled:
+        counted.before = label
+        store = ConfigMapStore(labelled, namespace, [WEB])
+        await store.set_status(WEB.id, STATUS)
+        await store.set_status(WEB.id, UnitStatus(removed=True))
+        await store.set_status(WEB.id, STATUS)  # it may come back
+    assert (await status_of(ConfigMapStore(client, namespace, [WEB]))) == STATUS
 
 
 async def test_a_record_that_gets_too_large(store: ConfigMapStore) -> None:

@@ -1,13 +1,15 @@
-"""A way to a cluster that counts what is asked of it, and on command lets answers or events come late.
+"""A way to a cluster that counts what is asked of it, and on command lets answers or events come late, or spoils them.
 
-It speaks plain HTTP to whoever asks and passes everything on to the real API server; it answers nothing itself.
+It speaks plain HTTP to whoever asks and passes everything on to the real API server; it answers nothing itself but, as
+gateways do, that it has lost an answer.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import aiohttp
 from aiohttp import web
@@ -39,7 +41,8 @@ class Traffic:
     """What was asked. Mutable.
 
     `answers` and `events` are cleared to hold back answers to writes, and watch events; `held` narrows the first down
-    to objects of these names.
+    to objects of these names. `spoilt` says what becomes of answers to writes, on which the server has acted: the
+    connection breaks, or a gateway answers in its place. `before` is awaited before a request is passed on.
     """
 
     access: AccessSource
@@ -47,6 +50,8 @@ class Traffic:
     answers: asyncio.Event = field(default_factory=asyncio.Event)
     events: asyncio.Event = field(default_factory=asyncio.Event)
     held: frozenset[str] = frozenset()
+    spoilt: Literal["", "broken", "502"] = ""
+    before: Callable[[Asked], Awaitable[object]] | None = None
 
     def count(self) -> Counter[str]:
         """How often each verb was asked for."""
@@ -62,6 +67,10 @@ class Traffic:
 
     async def answer(self, request: web.Request, verb: str, there: aiohttp.ClientResponse) -> web.StreamResponse:
         """Pass an answer on, when it may come."""
+        if verb in WRITES and self.spoilt == "502":
+            return web.Response(status=502, text="no answer from upstream")
+        if verb in WRITES and self.spoilt and request.transport is not None:
+            request.transport.abort()
         here = web.StreamResponse(status=there.status)
         for name, value in there.headers.items():
             if name.lower() not in HOP:
@@ -111,7 +120,9 @@ async def traffic(cluster: LocalCluster) -> AsyncIterator[Traffic]:
 
     async def passed_on(request: web.Request) -> web.StreamResponse:
         verb = _verb(request)
-        counted.asked.append(Asked(verb, request.path))
+        counted.asked.append(asked := Asked(verb, request.path))
+        if counted.before is not None:
+            await counted.before(asked)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         timeout = aiohttp.ClientTimeout(total=None)
         there = await session.request(

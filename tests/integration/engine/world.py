@@ -29,7 +29,7 @@ from tests.waiting import until
 
 __all__ = ["World", "unit_id", "world"]
 
-QUICK = Limits(first_retry=0.2, longest_retry=1.0, contention_wait=2.0)
+QUICK = Limits(first_retry=0.2, longest_retry=1.0, contention_wait=2.0, patience=1.0)
 
 
 def unit_id(name: str, *, instance: str = "test", namespace: str = "team") -> str:
