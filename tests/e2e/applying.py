@@ -1,5 +1,6 @@
 """What tests of apply, diff, delete and tree share: manifests, and a command that is looked at while it runs."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -7,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.conftest import Starling
+from tests.integration.engine.traffic import Asked, Traffic
 
-__all__ = ["On", "config_map", "deployment", "write"]
+__all__ = ["On", "config_map", "deployment", "run_through", "take_record", "write"]
 
 
 class On:
@@ -39,6 +41,38 @@ class On:
         """An object; None if it isn't there."""
         found = self.kubectl("get", kind, name, "-n", self.namespace, "-o", "json", "--show-managed-fields")
         return json.loads(found.stdout) if found.returncode == 0 else None
+
+
+async def run_through(
+    traffic: Traffic, environment: dict[str, str], on: On, folder: Path, *arguments: str
+) -> tuple[int | None, str]:
+    """Run a command by a way that counts requests, or meddles; its exit code, and what it said."""
+    config = {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "", "namespace": on.namespace}}],
+        "clusters": [{"name": "it", "cluster": {"server": (await traffic.access()).server}}],
+    }
+    (folder / "counted.kubeconfig").write_text(json.dumps(config))
+    process = await asyncio.create_subprocess_exec(
+        *("starling", *arguments, "--kubeconfig", str(folder / "counted.kubeconfig")),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()
+
+
+def take_record(traffic: Traffic, on: On, name: str) -> None:
+    """Have another process write a unit's record as soon as a command has read it, before it looks again."""
+
+    async def meddle(asked: Asked) -> None:
+        if asked.verb == "get" and [each.name for each in traffic.gets()].count(name) == 2:
+            patch = ("-n", on.namespace, "-p", '{"data": {"state": "{}"}}')
+            done = await asyncio.to_thread(on.kubectl, "patch", "configmap", name, *patch)
+            assert done.returncode == 0, done.stderr
+
+    traffic.before = meddle
 
 
 def write(folder: Path, files: Mapping[str, str]) -> str:

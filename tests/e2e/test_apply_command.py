@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from starling.local import LocalClusters
-from tests.e2e.applying import On, config_map, deployment, write
+from starling.local import LocalCluster, LocalClusters
+from tests.e2e.applying import On, config_map, deployment, run_through, take_record, write
 from tests.e2e.conftest import Starling
 from tests.integration.engine.traffic import Traffic, traffic
 from tests.waiting import until
@@ -40,26 +40,17 @@ def on(starling: Starling, kubectl: list[str], kubeconfig: str) -> On:
     return On(starling, kubectl, kubeconfig, f"apply-{next(_numbers)}")
 
 
+def cluster(environment: dict[str, str]) -> LocalCluster:
+    """The cluster itself."""
+    return LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("apply")
+
+
 async def asked(environment: dict[str, str], on: On, folder: Path, *arguments: str) -> tuple[Traffic, str]:
     """Run a command through a way that counts requests; what was asked, and what it said."""
-    cluster = LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("apply")
-    async with traffic(cluster) as counted:
-        server = (await counted.access()).server
-        config = {
-            "current-context": "it",
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "", "namespace": on.namespace}}],
-            "clusters": [{"name": "it", "cluster": {"server": server}}],
-        }
-        (folder / "counted.kubeconfig").write_text(json.dumps(config))
-        process = await asyncio.create_subprocess_exec(
-            *("starling", *arguments, "--kubeconfig", str(folder / "counted.kubeconfig")),
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        assert process.returncode == 0, said
-        return counted, said.decode()
+    async with traffic(cluster(environment)) as counted:
+        code, said = await run_through(counted, environment, on, folder, *arguments)
+        assert code == 0, said
+        return counted, said
 
 
 async def test_only_what_changed_is_written(on: On, tmp_path: Path, environment: dict[str, str]) -> None:
@@ -200,6 +191,21 @@ async def test_two_at_once(on: On, tmp_path: Path, environment: dict[str, str]) 
     assert on.get("configmap", "later")["data"] == {"value": "new"}
     assert on.get("deployment", "web") is None
     assert on.run("apply", "-f", str(tmp_path), "--name", "web").stderr == "web: 1 unchanged\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--wait",), ("-o", "json")], ids=" ".join)
+async def test_vetoed_before_it_began(
+    on: On, tmp_path: Path, environment: dict[str, str], more: tuple[str, ...]
+) -> None:
+    """That an earlier apply succeeded is no success of this one, which another process kept from anything."""
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map("a")}), "--name", "web")
+    files = write(tmp_path, {"a.yaml": config_map("a", "two")})
+    async with traffic(cluster(environment)) as counted:
+        take_record(counted, on, "starling-web")
+        apply = ("apply", "-f", files, "--name", "web", *more)
+        code, said = await run_through(counted, environment, on, tmp_path, *apply)
+    assert on.get("configmap", "a")["data"] == {"value": "one"}
+    assert (code, "another process writes the record of cli/" in said) == (3, True), said
 
 
 def test_an_object_of_another_unit(on: On, tmp_path: Path) -> None:

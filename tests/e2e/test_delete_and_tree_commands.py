@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.applying import On, config_map, deployment, write
+from starling.local import LocalClusters
+from tests.e2e.applying import On, config_map, deployment, run_through, take_record, write
 from tests.e2e.conftest import Starling
+from tests.integration.engine.traffic import traffic
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,15 @@ def test_what_takes_its_time_to_go(on: On, tmp_path: Path) -> None:
     done: subprocess.CompletedProcess[str] = on.run("delete", "--name", "held", "-o", "json")
     assert (done.returncode, json.loads(done.stdout)["removed"]) == (0, True)
     assert on.get("configmap", "starling-held") is None
+
+
+@pytest.mark.parametrize("wait", ["--wait", "--no-wait"])
+async def test_vetoed_it_is_not_deleted(on: On, tmp_path: Path, environment: dict[str, str], wait: str) -> None:
+    """Another process has the unit: nothing was deleted, which is no success."""
+    name = f"vetoed-{wait.removeprefix('--')}"
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map(name)}), "--name", name)
+    async with traffic(LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("delete")) as counted:
+        take_record(counted, on, f"starling-{name}")
+        code, said = await run_through(counted, environment, on, tmp_path, "delete", "--name", name, wait)
+    assert on.get("configmap", name) is not None
+    assert (code, "another process writes the record of cli/" in said) == (3, True), said

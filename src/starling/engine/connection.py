@@ -19,6 +19,7 @@ from starling.kube import (
     Client,
     Closed,
     Deleted,
+    Forbidden,
     Interrupted,
     KubeError,
     NotFound,
@@ -231,6 +232,10 @@ class Connection:
                 self._forget(kind)
                 return
             except KubeError as error:
+                if isinstance(error, Forbidden):
+                    error.hint = (
+                        f"the engine lists, watches and gets {kind.resource} in all namespaces: its account must"
+                    )
                 kind.error = error
                 LOG.warning("%s: can't follow %s: %s", self.name, kind.resource, error)
             except Exception as error:

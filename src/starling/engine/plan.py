@@ -120,6 +120,9 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
             case Task() as task:
                 work.append(task)
     removals = _removals(prepared, snapshot, unit)
+    needed = _needed(prepared)
+    problems += [_still_needed(task, needed) for task in removals if _name_of_crd(task) in needed]
+    removals = [task for task in removals if _name_of_crd(task) not in needed]
     plan_digest = digest([prepared.digest, sorted(_meant(task) for task in removals if task.action is Action.PRUNE)])
     gated = not _done(snapshot.operation, prepared.digest)
     repairs = tuple(task for task in work if not (gated and task.renews))
@@ -163,7 +166,8 @@ def _consider(desired: Desired, snapshot: Snapshot, unit: Unit) -> Task | Proble
     record = snapshot.owned.get(desired.key)
     if record is None and (other := snapshot.others.get(desired.key)) is not None:
         if refusal := may_take(unit.id, *other):
-            return Problem("OwnedByAnother", f"{desired.key}: {refusal}", desired.key)
+            hint = "take it out of that unit's manifests first, or out of these"
+            return Problem("OwnedByAnother", f"{desired.key}: {refusal}", desired.key, hint)
         return _task(desired, None, f"moves here from {other[0]}")
     if record is not None and record.readiness is Readiness.TERMINATING:
         return Task(
@@ -216,6 +220,28 @@ def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
     return found
 
 
+def _needed(prepared: Prepared) -> dict[str, ObjectKey]:
+    """The names of CRDs without which something desired couldn't be there, with an example."""
+    served = [each for each in prepared.desired if each.resource is not None and each.key.group]
+    return {f"{each.resource.plural}.{each.key.group}": each.key for each in served if each.resource is not None}
+
+
+def _name_of_crd(task: Task) -> str:
+    """The CRD that a task would prune; "" if it is something else."""
+    key = task.key
+    return key.name if task.action is Action.PRUNE and key is not None and (key.group, key.kind) == CRD else ""
+
+
+def _still_needed(task: Task, needed: Mapping[str, ObjectKey]) -> Problem:
+    example = needed[_name_of_crd(task)]
+    return Problem(
+        "StillNeeded",
+        f"{task.key} is no longer in the manifests, but {example}, which is of its kind, is",
+        task.key,
+        "pruning it would delete every object of that kind: put it back, or take those out too",
+    )
+
+
 def _release(record: Record, reason: str) -> Task:
     place = tier(record.key.group, record.key.kind)
     return Task(Action.RELEASE, reason, record.wave, place, record.key, record=record)
@@ -254,7 +280,8 @@ def _guard(
         return None
     return Problem(
         "WouldDeleteEverything",
-        f"this would delete everything {unit.id} has: {len(pruned)} objects, {pruned[0].key} among them",
+        f"this would delete everything {unit.id} has: {len(pruned)} objects, "
+        f"{min(str(task.key) for task in pruned)} among them",
         hint=f"is the path right? If it is meant: allowEmpty, or the annotation starling.dev/confirm: {plan_digest}",
     )
 

@@ -1,7 +1,7 @@
 """A World of one test's own: its namespace, everything that was written down, and a look at what is in the cluster."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -31,12 +31,16 @@ class Named(msgspec.Struct):
 
 @dataclass
 class Scene(World):
-    """Units are of the hub namespace that is called like the test's, so that no test sees another's objects."""
+    """Units are of the hub namespace that is called like the test's, so that no test sees another's objects.
+
+    Of `unlisted` units and `unannounced` ones whoever lists, or watches, isn't told.
+    """
 
     namespace: str = ""
     client: Client = field(kw_only=True)
     history: list[UnitStatus] = field(default_factory=list)
     unlisted: set[str] = field(default_factory=set)
+    unannounced: set[str] = field(default_factory=set)
     on_status: Callable[[UnitStatus], object] = field(default=lambda _status: None)
 
     async def set_status(self, unit_id: str, status: UnitStatus) -> None:
@@ -46,6 +50,11 @@ class Scene(World):
 
     async def list(self) -> Sequence[str]:
         return [identity for identity in await super().list() if identity not in self.unlisted]
+
+    async def watch(self) -> AsyncIterator[str]:
+        async for identity in super().watch():
+            if identity not in self.unannounced:
+                yield identity
 
     def render(self, name: str, *contents: Json, **options: Any) -> str:
         """Add a unit, or give it other manifests; its id."""

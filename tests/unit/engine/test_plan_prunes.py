@@ -11,7 +11,9 @@ from starling.engine.health import Readiness
 from starling.engine.plan import Action, Plan, Snapshot, plan, plan_removal
 from starling.engine.prepare import Desired
 from starling.engine.unit import Problem, Unit
+from starling.kube import Resource
 from tests.unit.engine.planning import (
+    CRD,
     OBJECTS,
     OTHER,
     RECORDS,
@@ -135,3 +137,15 @@ def test_what_can_not_be_seen_is_not_taken_for_gone() -> None:
     hidden = key("hidden")
     assert told(plan(wanted, snapshot(*known), UNIT)) == ["release hidden"]
     assert told(plan(wanted, snapshot(*known, unseen=frozenset({(hidden.group, hidden.kind)})), UNIT)) == []
+
+
+def test_a_crd_stays_while_its_objects_are_wanted() -> None:
+    """Pruning it would delete them all, in the same run; the rest is pruned."""
+    crd = record("widgets.example.com", kind=CRD)
+    served = Resource("example.com", "v1", "Widget", "widgets", namespaced=False)
+    widget = dataclasses.replace(desired("w", kind="example.com/v1 Widget"), resource=served)
+    made = plan(prepared(widget), snapshot(crd, record("old"), *applied([widget]).values()), UNIT)
+    assert told(made) == ["prune old"]
+    assert [(problem.reason, problem.key) for problem in made.problems] == [("StillNeeded", crd.key)]
+    gone = plan(prepared(desired("stays")), snapshot(crd, record("stays")), UNIT)
+    assert told(gone) == ["prune widgets.example.com"]
