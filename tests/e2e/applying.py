@@ -63,12 +63,12 @@ async def run_through(
     return process.returncode, said.decode()
 
 
-def take_record(traffic: Traffic, on: On, name: str) -> None:
-    """Have another process write a unit's record as soon as a command has read it, before it looks again."""
+def take_record(traffic: Traffic, on: On, name: str, key: str = "state", text: str = "{}") -> None:
+    """Have someone else write a unit's record when a command has read it once, just before it looks again."""
 
     async def meddle(asked: Asked) -> None:
         if asked.verb == "get" and [each.name for each in traffic.gets()].count(name) == 2:
-            patch = ("-n", on.namespace, "-p", '{"data": {"state": "{}"}}')
+            patch = ("-n", on.namespace, "-p", json.dumps({"data": {key: text}}))
             done = await asyncio.to_thread(on.kubectl, "patch", "configmap", name, *patch)
             assert done.returncode == 0, done.stderr
 

@@ -135,7 +135,7 @@ def test_what_fails_is_named_and_the_rest_is_applied(on: On, tmp_path: Path) -> 
     assert found["objects"] == [
         {
             "group": "", "kind": "ConfigMap", "namespace": on.namespace, "name": "a",
-            "outcome": "unchanged", "readiness": "Current", "message": "Resource is always ready",
+            "outcome": "unchanged", "readiness": "Current", "message": "",
         }
     ]  # fmt: skip
 
@@ -206,6 +206,22 @@ async def test_vetoed_before_it_began(
         code, said = await run_through(counted, environment, on, tmp_path, *apply)
     assert on.get("configmap", "a")["data"] == {"value": "one"}
     assert (code, "another process writes the record of cli/" in said) == (3, True), said
+
+
+@pytest.mark.parametrize("more", [(), ("--wait",), ("-o", "json")], ids=" ".join)
+async def test_failed_before_it_began(
+    on: On, tmp_path: Path, environment: dict[str, str], more: tuple[str, ...]
+) -> None:
+    """Nor if a sync can't even be planned: here whether another unit wants an object, whose record is spoilt."""
+    both = write(tmp_path, {"a.yaml": config_map("a"), "b.yaml": config_map("b"), "c.yaml": config_map("c")})
+    on.ok("apply", "-f", f"{both}/a.yaml", "-f", f"{both}/c.yaml", "--name", "one")
+    on.ok("apply", "-f", f"{both}/c.yaml", "--name", "one")
+    on.ok("apply", "-f", f"{both}/b.yaml", "--name", "two")
+    async with traffic(cluster(environment)) as counted:
+        take_record(counted, on, "starling-one", "inventory", "nonsense")
+        apply = ("apply", "-f", f"{both}/a.yaml", "-f", f"{both}/b.yaml", "--name", "two", *more)
+        code, said = await run_through(counted, environment, on, tmp_path, *apply, "--timeout", "30s")
+    assert (code, "starling-one isn't a record that we wrote" in said) == (3, True), said
 
 
 def test_an_object_of_another_unit(on: On, tmp_path: Path) -> None:

@@ -104,6 +104,8 @@ async def test_vetoed_it_is_not_deleted(on: On, tmp_path: Path, environment: dic
     on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map(name)}), "--name", name)
     async with traffic(LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("delete")) as counted:
         take_record(counted, on, f"starling-{name}")
-        code, said = await run_through(counted, environment, on, tmp_path, "delete", "--name", name, wait)
+        code, said = await run_through(
+            counted, environment, on, tmp_path, "delete", "--name", name, wait, "--timeout", "30s"
+        )
     assert on.get("configmap", name) is not None
     assert (code, "another process writes the record of cli/" in said) == (3, True), said

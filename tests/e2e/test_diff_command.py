@@ -65,6 +65,17 @@ def test_drift_shows(on: On, tmp_path: Path) -> None:
     assert (drifted.returncode, drifted.stdout) == (1, "ConfigMap diff/d\n- data.value: drift\n+ data.value: one\n")
 
 
+def test_first_contact_is_told_of_in_the_help(on: On, tmp_path: Path) -> None:
+    """What another tool's manifest said besides goes with the first apply; a dry run can't show it: the help does."""
+    theirs = write(tmp_path, {"g.yaml": config_map("g").replace("{value: one}", "{value: one, besides: two}")})
+    assert on.kubectl("apply", "-n", "diff", "-f", theirs).returncode == 0
+    files = write(tmp_path, {"g.yaml": config_map("g")})
+    assert "besides" not in on.run("diff", "-f", files, "--name", "contact").stdout
+    assert "when it first meets an object that another tool made" in " ".join(on.run("diff", "--help").stdout.split())
+    on.ok("apply", "-f", files, "--name", "contact")
+    assert on.get("configmap", "g")["data"] == {"value": "one"}
+
+
 def test_what_cannot_be_applied(on: On, tmp_path: Path) -> None:
     """A refusal and an unknown kind are errors, 3, told beside the difference; a broken file is 2."""
     bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, labels: {a: 'no label'}}\n"

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,24 +25,21 @@ from starling.cli.options import (
 )
 from starling.cli.progress import Progress, showing
 from starling.cli.reports import not_ready, plan_document, refuse, summary, tell_problems, unit_document
-from starling.cli.units import Reach, Session, opened
+from starling.cli.units import Reach, Session, Wanted
 from starling.engine import Action, Phase, Plan, Problem, Readiness, SyncEvent, UnitSeen
 from starling.errors import OutOfTime
-from starling.objects import Manifest
 
 __all__ = ["apply"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to apply."""
+    """What is to come of it, and when."""
 
-    name: str
     wait: bool
     timeout: str
     dry_run: bool
     output: Output
-    unit: dict[str, Any]
 
 
 def apply(
@@ -76,16 +73,17 @@ def apply(
 
     kustomize build overlays/eu | starling apply -f - --name shop -n shop --dry-run
     """
-    manifests = read_manifests(files)
+    wanted = Wanted(
+        reach=Reach(kubeconfig, context, namespace), name=name, manifests=read_manifests(files),
+        prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
+    )  # fmt: skip
     seconds(timeout)
-    unit = {"prune": prune, "allow_empty": allow_empty, "confirm": confirm, "force": force}
-    options = Options(name, wait, timeout, dry_run, output, unit)
-    asyncio.run(_apply(Reach(kubeconfig, context, namespace), manifests, options))
+    asyncio.run(_apply(wanted, Options(wait, timeout, dry_run, output)))
 
 
-async def _apply(reach: Reach, manifests: list[Manifest], options: Options) -> None:
+async def _apply(wanted: Wanted, options: Options) -> None:
     text = options.output is Output.TEXT
-    async with opened(reach, options.name, manifests, **options.unit) as session:
+    async with wanted.opened() as session:
         try:
             async with asyncio.timeout(seconds(options.timeout)) as deadline:
                 plan = (await session.engine.preview(session.unit.id)).plan
@@ -100,12 +98,12 @@ async def _apply(reach: Reach, manifests: list[Manifest], options: Options) -> N
         if not text:
             console.data(unit_document(session, await session.status(), plan, problems))
         elif not late:
-            console.note(f"{options.name}: {summary(session, plan)}")
+            console.note(f"{wanted.name}: {summary(session, plan)}")
         if problems:
             tell_problems(problems)
             raise typer.Exit(3)
         if late:
-            raise _out_of_time(session, options)
+            raise _out_of_time(session, wanted.name, options)
 
 
 async def _sync(session: Session, plan: Plan, options: Options, deadline: float) -> bool:
@@ -114,10 +112,12 @@ async def _sync(session: Session, plan: Plan, options: Options, deadline: float)
         return False
 
     def done(seen: UnitSeen) -> bool:
+        if session.problems():
+            return True
         operation = seen.status.operation
         if operation is None or operation.phase is Phase.RUNNING:
             return False
-        failed = operation.phase is Phase.FAILED or bool(session.problems())
+        failed = operation.phase is Phase.FAILED
         return failed or not options.wait or seen.status.readiness is Readiness.CURRENT
 
     try:
@@ -159,8 +159,8 @@ def _print_plan(session: Session, plan: Plan, *, text: bool) -> None:
         raise typer.Exit(3)
 
 
-def _out_of_time(session: Session, options: Options) -> OutOfTime:
+def _out_of_time(session: Session, name: str, options: Options) -> OutOfTime:
     return OutOfTime(
-        f"{options.name} isn't {'ready' if options.wait else 'applied'} after {options.timeout}: {not_ready(session)}",
-        hint=f"the same command goes on from here; starling tree --name {options.name} shows more",
+        f"{name} isn't {'ready' if options.wait else 'applied'} after {options.timeout}: {not_ready(session)}",
+        hint=f"the same command goes on from here; starling tree --name {name} shows more",
     )

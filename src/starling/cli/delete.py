@@ -18,11 +18,11 @@ from starling.cli.options import (
 )
 from starling.cli.progress import showing
 from starling.cli.reports import not_ready, summary, tell_problems, unit_document
-from starling.cli.units import Reach, Session, opened
-from starling.engine import ConfigMapStore, Plan, SyncEvent, UnitSeen
-from starling.errors import InputError, OutOfTime
+from starling.cli.units import Reach, Session, opened, refuse_unknown
+from starling.engine import Plan, SyncEvent, UnitSeen
+from starling.errors import OutOfTime
 
-__all__ = ["delete", "known"]
+__all__ = ["delete"]
 
 
 def delete(
@@ -55,29 +55,16 @@ def delete(
     asyncio.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
 
 
-async def known(store: ConfigMapStore, unit_id: str) -> None:
-    """Raise unless there is a record of the unit."""
-    records = await store.records()
-    if unit_id in records:
-        return
-    _, namespace, name = unit_id.partition("@")[0].split("/")
-    others = ", ".join(each.partition("@")[0].rpartition("/Unit.")[2] for each in records if each.startswith("cli/"))
-    raise InputError(
-        f"there is no unit {name.removeprefix('Unit.')} in namespace {namespace}: never applied, or deleted already",
-        hint=f"there is: {others}; -n looks in another namespace" if others else "-n looks in another namespace",
-    )
-
-
 async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orphan: bool, wait: bool) -> None:
     policy = "Orphan" if orphan else "Prune"
     async with opened(reach, name, deleting=True, deletion_policy=policy) as session:
-        await known(session.store, session.unit.id)
+        await refuse_unknown(session.store, session.unit.id)
         late = await _removed(session, limit, output, wait=wait)
         problems = session.problems()
         if output is Output.JSON:
             console.data(unit_document(session, await session.status(), Plan(), problems))
         elif not late:
-            console.note(f"{name}: {summary(session, Plan())}{_rest(session)}")
+            console.note(f"{name}: {summary(session, Plan())}{'' if problems else _rest(session)}")
         if problems:
             tell_problems(problems)
             raise typer.Exit(3)

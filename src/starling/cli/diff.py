@@ -23,12 +23,11 @@ from starling.cli.options import (
     seconds,
 )
 from starling.cli.reports import encoded, refuse, tell_problems
-from starling.cli.units import Reach, opened
+from starling.cli.units import Reach, Wanted
 from starling.engine import Action, Preview, Problem, Task
 from starling.engine.diff import Effect, ObjectDiff, diff_added, diff_object, diff_removed, document, render
 from starling.errors import OutOfTime
 from starling.kube import NotFound
-from starling.objects import Manifest
 
 __all__ = ["diff"]
 
@@ -51,7 +50,9 @@ def diff(
 ) -> None:
     """Show what `starling apply` with the same options would change; nothing is written.
 
-    The API server applies as a dry run, so defaults and admission are in it. Values of Secrets are masked.
+    The API server applies as a dry run, so defaults and admission are in it. Values of Secrets are masked. Not shown
+    is what an apply removes besides when it first meets an object that another tool made: what that tool's manifest
+    said and the files don't.
 
     With -o json, one document: unit, different, objects (each with its effect and changes).
 
@@ -60,19 +61,19 @@ def diff(
 
     starling diff -f ./web --name web --prune
     """
-    manifests = read_manifests(files)
+    wanted = Wanted(
+        reach=Reach(kubeconfig, context, namespace), name=name, manifests=read_manifests(files),
+        prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
+    )  # fmt: skip
     limit = seconds(timeout)
-    unit = {"prune": prune, "allow_empty": allow_empty, "confirm": confirm, "force": force}
     try:
-        asyncio.run(_diff(Reach(kubeconfig, context, namespace), name, manifests, unit, limit=limit, output=output))
+        asyncio.run(_diff(wanted, limit, output))
     except TimeoutError:
         raise OutOfTime(f"the cluster couldn't be compared in {timeout}") from None
 
 
-async def _diff(
-    reach: Reach, name: str, manifests: list[Manifest], unit: dict[str, object], *, limit: float, output: Output
-) -> None:
-    async with opened(reach, name, manifests, **unit) as session, asyncio.timeout(limit):
+async def _diff(wanted: Wanted, limit: float, output: Output) -> None:
+    async with wanted.opened() as session, asyncio.timeout(limit):
         preview = await session.engine.preview(session.unit.id)
         refuse(preview.plan)
         found = await _compared(preview)

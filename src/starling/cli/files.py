@@ -9,7 +9,7 @@ from typing import Final
 from starling.errors import InputError
 from starling.objects import Manifest, load_manifests, refuse_duplicates
 
-__all__ = ["STDIN", "read_manifests"]
+__all__ = ["content", "read_manifests"]
 
 STDIN: Final = Path("-")
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
@@ -27,19 +27,22 @@ def read_manifests(paths: Sequence[Path]) -> list[Manifest]:
     return manifests
 
 
+def content(file: Path) -> tuple[bytes, str]:
+    """What is in a file, or comes from stdin, and what to call that."""
+    return (sys.stdin.buffer.read(), "stdin") if file == STDIN else (file.read_bytes(), str(file))
+
+
 def _read(path: Path) -> list[Manifest]:
-    if path == STDIN:
-        return load_manifests(sys.stdin.buffer.read(), "stdin")
-    if not path.exists():
+    if path != STDIN and not path.exists():
         raise InputError(f"there is no file or folder {path}")
-    if not path.is_dir():
-        return load_manifests(path.read_bytes(), str(path))
+    if path == STDIN or not path.is_dir():
+        return load_manifests(*content(path))
     files = list(_files(path))
     if not files:
         raise InputError(
             f"{path} has no manifests", hint=f"of a folder {', '.join(sorted(_SUFFIXES))} are read, hidden files aren't"
         )
-    return [manifest for file in files for manifest in load_manifests(file.read_bytes(), str(file))]
+    return [manifest for file in files for manifest in load_manifests(*content(file))]
 
 
 def _files(folder: Path) -> Iterator[Path]:

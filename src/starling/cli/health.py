@@ -1,6 +1,5 @@
 """`starling health`: how ready the objects in files are, without asking a cluster."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +9,13 @@ import typer
 
 from starling.aio import SYSTEM_CLOCK
 from starling.cli import console
+from starling.cli.files import content
 from starling.cli.options import Output, OutputOption
 from starling.engine.health import RULES, Health, Rules
 from starling.errors import InputError
 from starling.objects import ManifestError, load_objects
 
 __all__ = ["health"]
-
-STDIN = Path("-")
 
 
 def health(
@@ -61,8 +59,7 @@ def _rules(name: str) -> Rules:
 
 def _read(file: Path) -> list[dict[str, Any]]:
     """The objects in a file. The same one may be there twice, as when clusters are compared."""
-    text, name = (sys.stdin.buffer.read(), "stdin") if file == STDIN else (file.read_bytes(), str(file))
-    documents = load_objects(text, name)
+    documents = load_objects(*content(file))
     for document in documents:
         if not isinstance(document.value, dict) or not isinstance(document.value.get("kind"), str):
             what = "kind is missing" if isinstance(document.value, dict) else "this is no object"

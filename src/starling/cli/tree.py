@@ -10,11 +10,11 @@ import msgspec
 
 from starling.aio import SYSTEM_CLOCK
 from starling.cli import console
-from starling.cli.delete import known
 from starling.cli.options import Context, Kubeconfig, Namespace, Output, OutputOption, UnitName
 from starling.cli.reports import described, encoded
-from starling.cli.units import Reach, connected, unit_id
+from starling.cli.units import Reach, connected, refuse_unknown, unit_id
 from starling.engine import ConfigMapStore, Health, Readiness
+from starling.engine.cache import Seen, SeenMetadata
 from starling.engine.health import assess, least
 from starling.kube import ApiError, Client, Resource, Selection
 from starling.objects import ObjectKey
@@ -44,24 +44,10 @@ def tree(
     asyncio.run(_tree(Reach(kubeconfig, context, namespace), name, output))
 
 
-class _Owner(msgspec.Struct):
-    uid: str = ""
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    generation: int | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    owner_references: tuple[_Owner, ...] = ()
-
-
 class _Object(msgspec.Struct):
-    """Of most objects only the metadata is looked at: the rest stays as it came until it is."""
+    """A Seen of which the rest stays as it came until it is looked at: of most objects only the metadata is."""
 
-    metadata: _Metadata
+    metadata: SeenMetadata
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -77,21 +63,9 @@ class _Found:
         return ObjectKey(self.resource.group, self.resource.kind, meta.namespace, meta.name)
 
     def health(self, now: datetime) -> Health:
-        meta, parts = self.object.metadata, {"spec": self.object.spec, "status": self.object.status}
-        metadata = {
-            "name": meta.name,
-            "namespace": meta.namespace,
-            "generation": meta.generation,
-            "creationTimestamp": meta.creation_timestamp,
-            "deletionTimestamp": meta.deletion_timestamp,
-        }
-        whole: dict[str, Any] = {
-            "apiVersion": self.resource.gvk.api_version,
-            "kind": self.resource.kind,
-            "metadata": {field: value for field, value in metadata.items() if value is not None},
-        }
-        read = {field: msgspec.json.decode(raw) for field, raw in parts.items()}
-        return assess({**whole, **{field: value for field, value in read.items() if value is not None}}, now)
+        raw = self.object
+        seen = Seen(raw.metadata, msgspec.json.decode(raw.spec), msgspec.json.decode(raw.status))
+        return assess(seen.for_health(self.resource), now)
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -105,7 +79,7 @@ class _Node(msgspec.Struct, frozen=True):
 async def _tree(reach: Reach, name: str, output: Output) -> None:
     async with connected(reach) as (client, namespace):
         unit, store = unit_id(namespace, name), ConfigMapStore(client, namespace)
-        await known(store, unit)
+        await refuse_unknown(store, unit)
         stored = await store.get(unit)
         owned = sorted(stored.status.inventory) if stored is not None else []
         found, unlisted = await _list_all(client, owned)
@@ -150,7 +124,7 @@ def _grown(owned: Sequence[ObjectKey], found: Iterable[_Found], now: datetime) -
     children: dict[str, list[_Found]] = {}
     mine = set(owned)
     for each in by_key.values():
-        for owner in each.object.metadata.owner_references:
+        for owner in each.object.metadata.owner_references or ():
             if each.key not in mine:
                 children.setdefault(owner.uid, []).append(each)
 

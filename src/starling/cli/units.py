@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,11 +28,13 @@ from starling.errors import InputError
 from starling.kube import AccessSource, Client, ServerError, TooManyRequests, Unreachable, default_access
 from starling.objects import Manifest, ObjectKey, digest
 
-__all__ = ["Reach", "Session", "connected", "opened", "unit_id"]
+__all__ = ["Reach", "Session", "Wanted", "connected", "opened", "refuse_unknown", "unit_id"]
 
 CLUSTER: Final = "this"
 PASSES: Final = (Unreachable, ServerError, TooManyRequests)
 """Trouble that the engine outlasts."""
+READINESS: Final = frozenset({"Failed", "Complains"})
+"""What a status calls it if an object, applied as it should be, isn't ready."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?", re.ASCII)
 
@@ -44,6 +46,24 @@ class Reach:
     kubeconfig: Path | None
     context: str | None
     namespace: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A unit as apply and diff are asked for it: what it is to have, where, and how far one may go."""
+
+    reach: Reach
+    name: str
+    manifests: Sequence[Manifest]
+    prune: bool
+    allow_empty: bool
+    confirm: str
+    force: bool
+
+    def opened(self) -> AbstractAsyncContextManager["Session"]:
+        """An engine that has the unit, and isn't running yet."""
+        how = {"prune": self.prune, "allow_empty": self.allow_empty, "confirm": self.confirm, "force": self.force}
+        return opened(self.reach, self.name, self.manifests, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +138,15 @@ class Session:
         return stored.status if stored is not None else UnitStatus()
 
     def problems(self, more: Sequence[Problem] = ()) -> list[Problem]:
-        """All that went wrong, each once."""
-        found = [*more, *(event.problem for event in self.events.values() if event.problem is not None)]
+        """All that went wrong, each once; that an object isn't ready is none of it.
+
+        Whether the operation has failed doesn't say so: a sync that can't begin leaves the one before it as it was.
+        """
+        found = [
+            *more,
+            *(each for each in (self.seen.status.problems if self.seen is not None else ()) if not _of_readiness(each)),
+            *(event.problem for event in self.events.values() if event.problem is not None),
+        ]
         return list({problem.message: problem for problem in found}.values())
 
     def standing(self) -> dict[ObjectKey, Change]:
@@ -148,6 +175,10 @@ class Session:
             self.objects[event.change.key] = event.change
 
 
+def _of_readiness(problem: Problem) -> bool:
+    return problem.key is not None and problem.reason in READINESS
+
+
 def unit_id(namespace: str, name: str) -> str:
     """The id of a unit of the command line."""
     if not _NAME.fullmatch(name):
@@ -155,6 +186,19 @@ def unit_id(namespace: str, name: str) -> str:
             f"{name!r} can't be a unit's name", hint="lower-case letters, digits, - and . in between, 200 at most"
         )
     return f"cli/{namespace}/Unit.{name}@{CLUSTER}"
+
+
+async def refuse_unknown(store: ConfigMapStore, unit_id: str) -> None:
+    """Raise unless there is a record of the unit."""
+    records = await store.records()
+    if unit_id in records:
+        return
+    _, namespace, name = unit_id.partition("@")[0].split("/")
+    others = ", ".join(each.partition("@")[0].rpartition("/Unit.")[2] for each in records if each.startswith("cli/"))
+    raise InputError(
+        f"there is no unit {name.removeprefix('Unit.')} in namespace {namespace}: never applied, or deleted already",
+        hint=f"there is: {others}; -n looks in another namespace" if others else "-n looks in another namespace",
+    )
 
 
 @asynccontextmanager

@@ -213,7 +213,7 @@ class ClusterCache:
             record = self._take(key, unit_id)
         record.manifest, record.marked = manifest, True
         record.expected = entry_digest(own_entry(seen.metadata.managed_fields or ()))
-        if int(seen.metadata.resource_version) >= record.version:
+        if int(seen.metadata.resource_version) > record.version:  # else the watch was quicker than the answer
             self._update(record, resource, seen)
         self._tell(record)
         return record
@@ -256,10 +256,13 @@ class ClusterCache:
             record.once = True
 
     def disown(self, key: ObjectKey) -> None:
-        """Note that its unit no longer renders an object that stays: another may take it."""
+        """Note that its unit no longer renders an object that stays: another may take it.
+
+        One that bears no marks is nobody's from now on.
+        """
         if (record := self._records.get(key)) is not None:
             record.manifest, record.expected = "", 0
-            if not record.live:
+            if not record.live or not record.marked:
                 self.drop(key)
 
     def _take(self, key: ObjectKey, unit_id: str) -> Record:
@@ -300,7 +303,7 @@ class ClusterCache:
         record.kept = kept(annotations)
         record.controlled = any(reference.controller for reference in meta.owner_references or ())
         # While we write, what we will expect isn't known yet: someone may have been quicker than our answer.
-        if record.drifted or (record.key in self._writing and record.entry != record.expected):
+        if record.drifted or (len(managed) > 1 and record.key in self._writing and record.entry != record.expected):
             self._evidence[record.key] = tuple(_on_its_own(entry) for entry in managed)
         else:
             self._evidence.pop(record.key, None)

@@ -7,7 +7,7 @@ listener is told when something has come of it.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from starling.aio import Backoff, Clock
@@ -194,8 +194,14 @@ class Connection:
         while True:
             await self._clock.sleep(UNSERVED_ASKED_EVERY)
             for kind in tuple(self._answers.unserved):
-                with suppress(KubeError):
+                try:
                     await self._look_up(kind)
+                except NotServed as error:
+                    if kind in self._answers.unserved:
+                        self._answers.unserved[kind] = error  # what was down may be away by now, or the reverse
+                except KubeError:
+                    continue
+                else:
                     self._appeared = True
                     self.ask_again((kind,))
 

@@ -54,16 +54,21 @@ class _Run:
     shared: list[Drift] = field(default_factory=list)
     going: list[Task] = field(default_factory=list)
 
-    async def do(self, task: Task) -> None:
-        """One task; what goes wrong with it is noted and stops no other task of its tier."""
+    async def do_all(self, step: Sequence[Task]) -> None:
+        """Tasks at once; what goes wrong is noted in their order, so that a retry that ends the same reads the same."""
+        failures = await asyncio.gather(*(self._do(task) for task in step))
+        self.problems += [problem for problem in failures if problem is not None]
+
+    async def _do(self, task: Task) -> Problem | None:
+        """One task; what goes wrong with it stops no other task of its tier."""
         try:
             outcome = await self._act(task)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
             problem = _problem(error, task)
-            self.problems.append(problem)
             self.tell(SyncEvent(self.target.unit.id, task, "failed", problem))
-        else:
-            self.tell(SyncEvent(self.target.unit.id, task, outcome))
+            return problem
+        self.tell(SyncEvent(self.target.unit.id, task, outcome))
+        return None
 
     async def _act(self, task: Task) -> str:
         match task.action:
@@ -125,7 +130,7 @@ async def execute(plan: Plan, target: Target, tell: Callable[[SyncEvent], None])
                 return run.outcome(unmet, passed)
             passed = first.wave if first.ends_wave else passed
             continue
-        await asyncio.gather(*(run.do(task) for task in step))
+        await run.do_all(step)
         if plan.gated and failed is None and run.failed_to_renew(step):
             failed = first.wave
     return run.outcome(next(iter(run.going), None), passed)

@@ -31,6 +31,8 @@ async def prune_object(target: Target, task: Task) -> str:
         return "gone"
     async with target.writing(record.key):
         target.cache.disown(record.key)
+        if not record.marked:
+            return "left"  # someone took our marks off since it was planned
         gone = await delete_object(target, ref, record)
     return "pruned" if gone else "being deleted"
 
@@ -43,6 +45,9 @@ async def delete_object(target: Target, ref: Ref, record: Record | None) -> bool
     for attempt in range(TRIES):
         current = record if attempt == 0 else await _look(target, ref)
         if current is None or not current.live or current.owner != target.unit.id:
+            return True
+        if attempt and not current.marked:  # someone took our marks off meanwhile: it isn't ours to take
+            target.cache.disown(current.key)
             return True
         try:
             options = DeleteOptions(uid=text(current.uid), resource_version=str(current.version))

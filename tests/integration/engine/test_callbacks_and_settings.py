@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from starling.engine import ClusterAccess, Limits, ResourceEvent, SyncCompleted, Task, Unit, UnitSeen
+from starling.kube import Access
 from starling.objects import ObjectKey
 from tests.integration.config_maps import CONFIG_MAPS
-from tests.integration.engine.scene import HOUR, Scene, config_map
+from tests.integration.engine.scene import HOUR, Scene, config_map, deployment
 from tests.integration.engine.traffic import Traffic
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
@@ -127,6 +128,25 @@ async def test_everything_is_told_to_who_subscribed(scene: Scene) -> None:
         await scene.synced(unit)
         assert told == []
     assert {event.outcome for event in scene.events if event.task.key == key} == {"created", "pruned"}
+
+
+async def test_a_cluster_is_told_of_once_and_when_it_was_seen(scene: Scene, traffic: Traffic) -> None:
+    """Not again when another kind comes into use, and not of a cluster that can't be reached."""
+
+    async def nowhere() -> Access:
+        return Access("http://127.0.0.1:1", None)
+
+    scene.others["away"] = ClusterAccess(nowhere)
+    away = scene.render(f"test/{scene.namespace}/Sync.web@away", config_map("a"))
+    clusters: list[tuple[str, bool]] = []
+    unit = scene.render("web", config_map("a"), interval=HOUR)
+    async with running_engine(scene) as engine:
+        engine.on_cluster_cache_initialized(lambda name: clusters.append((name, traffic.count()["list"] > 0)))
+        await scene.synced(unit)
+        await scene.until(away, lambda status: "127.0.0.1:1" in status.message)
+        scene.render("web", config_map("a"), deployment(), interval=HOUR)
+        await scene.has_applied(unit)
+    assert clusters == [("here", True)]
 
 
 async def test_one_subscription_of_two_ends(scene: Scene) -> None:

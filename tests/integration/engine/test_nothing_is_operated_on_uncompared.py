@@ -1,8 +1,11 @@
 """A unit that waits its turn while its cluster is connected anew is compared first with what is there."""
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
-from starling.engine import ClusterAccess, Engine, Limits, ReconciliationSettings, UnitSeen
+from starling.engine import ClusterAccess, Engine, Limits, ReconciliationSettings, Task, Unit, UnitSeen
 from tests.integration.engine.scene import HOUR, Scene, config_map
 from tests.integration.engine.traffic import Traffic
 from tests.integration.engine.world import running_engine
@@ -61,22 +64,31 @@ async def test_a_unit_that_goes_takes_its_objects_along(scene: Scene, traffic: T
 
 @pytest.mark.parametrize("way", ["settings", "credentials"])
 async def test_a_unit_that_is_as_it_should_be_writes_nothing(scene: Scene, traffic: Traffic, way: str) -> None:
-    """Its objects aren't applied as if they were new."""
+    """Its objects aren't applied as if they were new, though all of their kind has been seen again by then."""
     scene.others["there"] = ClusterAccess(scene.access, "1")
-    unit = scene.render(there(scene, "web"), config_map("a"), interval=HOUR)
-    busy = scene.render(there(scene, "busy"), config_map("slow"), interval=HOUR)
+    unit, busy, other = (
+        scene.render(there(scene, name), config_map(name), interval=HOUR) for name in ("web", "busy", "other")
+    )
+    asked, let_go = asyncio.Event(), asyncio.Event()
+
+    async def consider(which: Unit, _tasks: Sequence[Task]) -> None:
+        if which.id == busy:
+            asked.set()
+            await let_go.wait()
+
     seen: list[UnitSeen] = []
     async with running_engine(scene, limits=PATIENT, processors=1) as engine:
-        await scene.synced(unit, busy)
-        traffic.asked.clear()
-        await keep_busy(scene, traffic)
-        scene.render(unit, config_map("a"), interval=HOUR, timeout=299.0)  # a reason to look, none to write
+        await scene.synced(unit, busy, other)
+        engine.on_before_sync(consider)
+        scene.render(busy, config_map("busy", x="2"), interval=HOUR)
+        await asked.wait()
+        scene.render(unit, config_map("web"), interval=HOUR, timeout=299.0)  # a reason to look, none to write
         await in_the_queue(scene)
-        engine.on_status(seen.append)
-        generated = scene.generated
+        traffic.asked.clear()
         await connect_anew(scene, engine, way)
-        traffic.answers.set()
+        await until(lambda: traffic.count()["watch"] > 0)  # the other unit had its kinds listed
+        engine.on_status(seen.append)
+        let_go.set()
         await until(lambda: unit in {each.unit_id for each in seen if each.trouble is None})
         await scene.synced(busy, unit)
-        assert scene.generated > generated
-        assert {each.name for each in traffic.writes()} == {"slow"}
+        assert {each.name for each in traffic.writes()} == {"busy"}

@@ -1,15 +1,20 @@
 """A unit that goes takes its objects along, or leaves them as if it had never been; and says when that is done."""
 
+from contextlib import suppress
 from functools import partial
 
-from starling.engine import Readiness, UnitStatus
+from starling.engine import Readiness, StoredUnit, UnitStatus
+from starling.kube import NotFound, Resource
+from starling.objects import ObjectKey
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import Json, Scene, config_map, deployment
 from tests.integration.engine.test_prune_and_its_guard import annotated, bears_no_marks
 from tests.integration.engine.traffic import Traffic
 from tests.integration.engine.waves import in_wave
 from tests.integration.engine.world import running_engine
+from tests.waiting import until
 
+API_SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
 SET: tuple[Json, ...] = (config_map("a", x="1"), deployment(), in_wave(-1, config_map("first")))
 
 
@@ -103,3 +108,33 @@ async def test_what_is_gone_or_another_s_by_then_is_no_obstacle(scene: Scene) ->
         scene.render("web", deleting=True)
         await scene.until(unit, lambda status: status.removed)
         assert await scene.names() == {"moves"}
+
+
+async def test_what_can_not_be_seen_may_be_there(scene: Scene) -> None:
+    """While the API service behind a kind is down, its objects aren't taken for gone; without it there are none."""
+    group = f"{scene.namespace}.test"
+    hidden = ObjectKey(group, "Widget", scene.namespace, "w")
+    service: Json = {
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{group}"},
+        "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+                 "insecureSkipTLSVerify": True, "service": {"name": "nobody", "namespace": "default"}},
+    }  # fmt: skip
+    await scene.client.create(API_SERVICES, service)
+    try:
+
+        async def is_down() -> bool:
+            return f"{group}/v1" in await scene.client.discovery.stale_groups()
+
+        await until(is_down)
+        unit = scene.render("web", deleting=True)
+        scene.units[unit] = StoredUnit(scene.units[unit].unit, UnitStatus(inventory={hidden: "applied"}))
+        async with running_engine(scene):
+            status = await scene.until(unit, lambda status: status.problems)
+            assert str(hidden) in status.problems[0].message
+            assert not status.removed
+            assert set(status.inventory) == {hidden}
+            await scene.client.delete(API_SERVICES.ref(f"v1.{group}"))
+            await scene.until(unit, lambda status: status.removed)
+    finally:
+        with suppress(NotFound):
+            await scene.client.delete(API_SERVICES.ref(f"v1.{group}"))

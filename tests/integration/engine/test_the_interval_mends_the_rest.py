@@ -2,6 +2,7 @@
 
 from tests.integration.engine.edits import DEPLOYMENTS
 from tests.integration.engine.scene import HOUR, Json, Scene, config_map, deployment
+from tests.integration.engine.test_units_act_as_their_account import account, allow
 from tests.integration.engine.traffic import Traffic
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
@@ -63,3 +64,25 @@ async def test_within_the_interval_nothing_is_applied(scene: Scene, traffic: Tra
         engine.refresh(unit)
         await until(lambda: scene.generated > before)
         assert traffic.count()["apply"] == 1
+
+
+async def test_what_can_not_be_applied_again_does_not_concern_the_rest(scene: Scene, traffic: Traffic) -> None:
+    """While one object's apply is tried over and over, the others aren't written along."""
+    await allow(scene, "create", "patch")
+    unit = scene.render("web", config_map("a", x="1"), config_map("b", x="1"), identity=account(scene), interval=5.0)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        await allow(scene, "create")
+        await allow(scene, "patch", names=("a",), role="one")
+        traffic.asked.clear()
+        await scene.until(unit, lambda status: status.problems)
+        await until(lambda: applies(traffic, "b") >= 5)
+        assert applies(traffic, "a") <= 2
+        assert [problem.key.name for problem in scene.status(unit).problems if problem.key is not None] == ["b"]
+        await allow(scene, "create", "patch")
+        await scene.synced(unit)
+
+
+def applies(traffic: Traffic, name: str) -> int:
+    """How often an object was applied."""
+    return [each.name for each in traffic.writes()].count(name)

@@ -1,5 +1,7 @@
 """A unit with an identity writes with that account's rights; what it reads, the engine reads with its own."""
 
+from collections.abc import Sequence
+
 from starling.engine import IgnoredDifference, Readiness
 from starling.kube import Identity, Resource
 from tests.integration.config_maps import CONFIG_MAPS
@@ -20,20 +22,20 @@ def account(scene: Scene) -> Identity:
     return Identity(f"system:serviceaccount:{scene.namespace}:deployer", groups)
 
 
-async def allow(scene: Scene, *verbs: str) -> None:
-    """Let the account do this to ConfigMaps of the namespace."""
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs)}]
-    role = {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": {"name": "deployer"}, "rules": rules}
+async def allow(scene: Scene, *verbs: str, names: Sequence[str] = (), role: str = "deployer") -> None:
+    """Let the account do this to ConfigMaps of the namespace, or to those of these names."""
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs), "resourceNames": list(names)}
+    rights = {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": {"name": role}, "rules": [rule]}
     subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": scene.namespace}
     binding = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": "deployer"},
+        "metadata": {"name": role},
         "subjects": [subject],
-        "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": "deployer"},
+        "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role},
     }
-    await scene.client.apply(ROLES.ref("deployer", scene.namespace), role)
-    await scene.client.apply(BINDINGS.ref("deployer", scene.namespace), binding)
+    await scene.client.apply(ROLES.ref(role, scene.namespace), rights)
+    await scene.client.apply(BINDINGS.ref(role, scene.namespace), binding)
 
 
 async def test_without_rights_a_write_is_refused_and_named(scene: Scene) -> None:
