@@ -1,5 +1,7 @@
 """What holds for all tests: property tests judge by results, never by how busy the machine is."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 from tests.rounds import ROUNDS
@@ -9,3 +11,6 @@ settings.register_profile(
     "starling", deadline=None, derandomize=ROUNDS == 1, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("starling")
+
+# A shell's background jobs have it ignored, and so would the commands that tests start to interrupt them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
