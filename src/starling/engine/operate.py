@@ -164,19 +164,23 @@ class Operations:
         return Target(unit, client, writer, connection.cache, self.settings, connection.slots, self.in_all)
 
     async def _begin(self, state: UnitState, connection: Connection, prepared: Prepared, todo: Plan) -> None:
-        """Write down what will be there before any of it is; not again until something else comes in."""
+        """Write down what will be there before any of it is; not again until something else comes in.
+
+        Also where nothing new will be: who shares the record finds out by it that this is no longer theirs to do.
+        """
         unit, operation = _unit(state), state.operation
-        if operation is None or operation.digest != prepared.digest:
+        comes_in = operation is None or operation.digest != prepared.digest
+        if comes_in:
             state.in_progress_since = None
             operation = Operation(digest=prepared.digest, revision=state.revision, started_at=self.clock.now())
-        elif operation.phase is Phase.FAILED:
+        elif operation is not None and operation.phase is Phase.FAILED:
             operation = msgspec.structs.replace(operation, phase=Phase.RUNNING, message="", finished_at=None)
         state.operation, state.problems, state.waiting = operation, (), None
         renewed = [task.key for task in todo.work if task.renews and task.key is not None]
         new = {key: "" for key in renewed if connection.cache.get(key) is None}
         connection.cache.expect(unit.id, new, as_left=False)
-        if new or (renewed and state.baseline):
-            state.baseline = ""
+        if new or (renewed and state.baseline) or (comes_in and todo.work):
+            state.baseline = "" if renewed else state.baseline
             await self.write(state, status_of(state, connection.cache.owned(unit.id), self.clock.monotonic()))
 
     def _end(
