@@ -10,8 +10,7 @@ import heapq
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
@@ -190,15 +189,6 @@ class Slots:
         await self._free.acquire()
         return Slot(self._free, self._patience)
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """A place for as long as the work takes."""
-        place = await self.take()
-        try:
-            yield
-        finally:
-            place.give_up()
-
 
 class Slot:
     """A place among those at work, which is given up or lost once. Mutable."""
@@ -206,13 +196,21 @@ class Slot:
     def __init__(self, free: asyncio.Semaphore, patience: float) -> None:
         self._free: asyncio.Semaphore | None = free
         self._patience = patience
-        self._timer = asyncio.get_running_loop().call_later(patience, self.give_up)
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._timer = self._loop.call_later(patience, self._look)
 
     def progress(self) -> None:
         """Show that the work goes on."""
-        if self._free is not None:
-            self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_later(self._patience, self.give_up)
+        self._last = self._loop.time()
+
+    def _look(self) -> None:
+        """Give up, unless there was progress meanwhile: then look again when there could be too little."""
+        left = self._last + self._patience - self._loop.time()
+        if left > 0 and self._free is not None:
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self.give_up()
 
     def give_up(self) -> None:
         """Make room for another; again is harmless."""

@@ -15,11 +15,12 @@ async def test_no_more_than_there_are_slots_work_at_once() -> None:
 
     async def work(number: int) -> None:
         nonlocal most
-        async with slots.slot():
-            at_work.add(number)
-            most = max(most, len(at_work))
-            await go_on.acquire()
-            at_work.discard(number)
+        place = await slots.take()
+        at_work.add(number)
+        most = max(most, len(at_work))
+        await go_on.acquire()
+        at_work.discard(number)
+        place.give_up()
 
     async with asyncio.TaskGroup() as group:
         for number in range(6):

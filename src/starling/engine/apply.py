@@ -1,8 +1,9 @@
 """One object applied: its ignored fields settled, its earlier managers' fields taken over, replaced if it must be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from starling.engine.adoption import adopt
 from starling.engine.cache import Record, Seen
@@ -25,8 +26,7 @@ __all__ = ["Applied", "apply_object", "create_object", "explained"]
 TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """What an apply did, in a word, and which fields others own along with us; `going`: it has to be made anew."""
 
     outcome: str

@@ -189,7 +189,7 @@ class ClusterCache:
         if record is None or record.owner != owned_by:
             record = self._take(key, owned_by)
         record.marked = marked
-        self._update(record, resource, seen)
+        self._update(record, resource, seen, entry_digest(own_entry(seen.metadata.managed_fields or ())))
         self._tell(record)
         return record
 
@@ -212,9 +212,9 @@ class ClusterCache:
         if record is None or record.owner != unit_id:
             record = self._take(key, unit_id)
         record.manifest, record.marked = manifest, True
-        record.expected = entry_digest(own_entry(seen.metadata.managed_fields or ()))
+        record.expected = entry = entry_digest(own_entry(seen.metadata.managed_fields or ()))
         if int(seen.metadata.resource_version) > record.version:  # else the watch was quicker than the answer
-            self._update(record, resource, seen)
+            self._update(record, resource, seen, entry)
         self._tell(record)
         return record
 
@@ -288,11 +288,10 @@ class ClusterCache:
         if not keys:
             del self._by_owner[record.owner]
 
-    def _update(self, record: Record, resource: Resource, seen: Seen) -> None:
+    def _update(self, record: Record, resource: Resource, seen: Seen, entry: int) -> None:
         meta = seen.metadata
         managed = meta.managed_fields or ()
         record.uid, record.version = packed(meta.uid), int(meta.resource_version)
-        entry = entry_digest(own_entry(managed))
         record.entry = record.expected if entry == record.expected else entry  # one number in memory, as a rule
         obj = seen.for_health(resource)
         health = self._health(obj)

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from starling.engine.cache import Change
 from starling.engine.errors import Vetoed
 from starling.engine.execute import SyncEvent
@@ -22,8 +24,7 @@ BeforeSync = Callable[[Unit, Sequence[Task]], Sequence[Task] | Awaitable[Sequenc
 """May give a changed list of tasks, or None to leave it as it is; raises to veto. It may be a coroutine function."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceEvent:
+class ResourceEvent(msgspec.Struct, frozen=True):
     """An object that a unit owns on a cluster was updated, or removed."""
 
     cluster: str

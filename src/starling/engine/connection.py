@@ -78,7 +78,8 @@ class Connection:
         self.client = Client(access.source, clock=clock)
         self.cache = ClusterCache(settings.instance_label_key, settings.assess, clock.now)
         self.initialized = False
-        self.slots = asyncio.Semaphore(limits.per_cluster)
+        self.at_once = limits.per_cluster
+        self.slots = asyncio.Semaphore(self.at_once)
         self._clock = clock
         self._listener: Callable[[], None] | None = None
         self._news = asyncio.Event()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+import msgspec
+
 from starling.engine.apply import apply_object, create_object, explained
 from starling.engine.plan import Action, Plan, Task, met
 from starling.engine.prune import orphan_object, prune_object
@@ -24,8 +26,7 @@ LOG = logging.getLogger(__name__)
 REMOVALS = frozenset({Action.PRUNE, Action.ORPHAN, Action.RELEASE})
 
 
-@dataclass(frozen=True, slots=True)
-class SyncEvent:
+class SyncEvent(msgspec.Struct, frozen=True):
     """One task is done, or failed for a reason."""
 
     unit_id: str
@@ -55,9 +56,17 @@ class _Run:
     going: list[Task] = field(default_factory=list)
 
     async def do_all(self, step: Sequence[Task]) -> None:
-        """Tasks at once; what goes wrong is noted in their order, so that a retry that ends the same reads the same."""
-        failures = await asyncio.gather(*(self._do(task) for task in step))
-        self.problems += [problem for problem in failures if problem is not None]
+        """As many at once as may be; what goes wrong is noted in order, so that a retry that ends the same reads so."""
+        failures: dict[int, Problem] = {}
+        left = iter(enumerate(step))
+
+        async def work() -> None:
+            for number, task in left:
+                if (problem := await self._do(task)) is not None:
+                    failures[number] = problem
+
+        await asyncio.gather(*(work() for _ in step[: self.target.at_once]))
+        self.problems += [failures[number] for number in sorted(failures)]
 
     async def _do(self, task: Task) -> Problem | None:
         """One task; what goes wrong with it stops no other task of its tier."""

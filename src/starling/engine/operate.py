@@ -161,7 +161,9 @@ class Operations:
         """Where the unit's tasks are done, and as whom."""
         client = connection.client
         writer = client.impersonating(unit.identity) if unit.identity is not None else client
-        return Target(unit, client, writer, connection.cache, self.settings, connection.slots, self.in_all)
+        return Target(
+            unit, client, writer, connection.cache, self.settings, connection.slots, self.in_all, connection.at_once
+        )
 
     async def _begin(self, state: UnitState, connection: Connection, prepared: Prepared, todo: Plan) -> None:
         """Write down what will be there before any of it is; not again until something else comes in.

@@ -2,8 +2,8 @@
 
 import copy
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
@@ -29,7 +29,6 @@ PAGE_SIZE = 500
 EVERYTHING = Selection()
 _PATIENCE = Patience()
 _JSON = "application/json"
-_quote = lru_cache(maxsize=256)(quote)  # nearly all queries are made of the same few words
 # DEL, the C1 controls with NEL among them, the line and paragraph separators, the byte order mark and its opposite.
 _NOT_PLAIN = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
 
@@ -207,21 +206,18 @@ class Client:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A long answer read as it comes, tried once; the server may be silent for so many seconds."""
         request = self._request("GET", path, action, query=query)
-        with self._forgetting():
+        try:
             async with self.transport.open(request, silence=silence) as response:
                 yield response
-
-    async def _send(self, request: Request) -> Body:
-        with self._forgetting():
-            return await self.transport.send(request, attempts=self._attempts)
-
-    @contextmanager
-    def _forgetting(self) -> Iterator[None]:
-        """Ask discovery anew after a resource turned out not to be served."""
-        try:
-            yield
         except NotServed:
             self.discovery.forget()
+            raise
+
+    async def _send(self, request: Request) -> Body:
+        try:
+            return await self.transport.send(request, attempts=self._attempts)
+        except NotServed:
+            self.discovery.forget()  # and asked anew
             raise
 
     def _request(
@@ -239,7 +235,7 @@ class Client:
             method=method,
             path=path,
             action=action,
-            query=urlencode(query, quote_via=_quote) if query else "",
+            query=_query(tuple(query.items())) if query else "",
             headers=self._identity if body is None else (*self._identity, ("Content-Type", content_type)),
             body=None if body is None else _encoded(body),
             idempotent=idempotent,
@@ -254,6 +250,12 @@ class _ListMetadata(msgspec.Struct):
 class _ListOf(msgspec.Struct, Generic[T]):
     metadata: _ListMetadata
     items: list[T] | None = None
+
+
+@lru_cache(maxsize=256)
+def _query(parameters: tuple[tuple[str, str], ...]) -> str:
+    """The same few, nearly always: every write's is made of the manager's name."""
+    return urlencode(parameters, quote_via=quote)
 
 
 def _encoded(body: Any) -> bytes:

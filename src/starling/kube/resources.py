@@ -1,6 +1,7 @@
 """How an API server is addressed: resources, references to objects in them, and the values that come back."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -172,11 +173,18 @@ class Body(msgspec.Struct, frozen=True):
 
     def decode(self, into: type[T]) -> T:
         """The fields that `into` names; the rest is skipped unread. Unreadable where they aren't there."""
-        return decode(msgspec.json.Decoder(into), self.raw, self.action)
+        wanted: Any = into  # mypy takes classes for unhashable
+        decoder: msgspec.json.Decoder[T] = _decoder(wanted)
+        return decode(decoder, self.raw, self.action)
 
     def json(self) -> Any:
         """Everything, as plain values."""
         return self.decode(object)
+
+
+@cache
+def _decoder(into: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(into)
 
 
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, action: str) -> T:

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
+import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -59,8 +60,7 @@ class Patience:
     silence: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One exchange: `action` names verb and object in errors, `idempotent` says that repeating it is harmless."""
 
     method: str
@@ -79,6 +79,7 @@ class Transport:
         self.clock = clock
         self._source = source
         self._patience = patience
+        self._limits = _limits(patience.silence)
         self._access: Access | None = None
         self._loaded_at = 0.0
         self._renewing = asyncio.Lock()
@@ -123,8 +124,11 @@ class Transport:
         while True:
             left -= 1
             try:
-                async with self.open(request) as response:
+                response = await self._answer(request, self._limits)
+                try:
                     return await _body(response, request.action)
+                finally:
+                    _let_go(response)
             except (Unreachable, ApiError) as error:
                 wait = max(backoff.next(), error.retry_after or 0.0)
                 if not left or wait > self._patience.longest_wait or not _worth_repeating(error, request):
@@ -134,21 +138,18 @@ class Transport:
     @asynccontextmanager
     async def open(self, request: Request, *, silence: float | None = None) -> AsyncIterator[aiohttp.ClientResponse]:
         """One answer whose body is still to be read; sent once, or twice where only access had to be renewed."""
-        access = await self.access()
-        limits = aiohttp.ClientTimeout(sock_connect=CONNECT_WITHIN, sock_read=silence or self._patience.silence)
-        try:
-            response = await self._exchange(request, access, limits)
-        except Unauthorized:
-            renewed = await self.access(stale=access)
-            response = await self._exchange(request, renewed, limits)
+        response = await self._answer(request, self._limits if silence is None else _limits(silence))
         try:
             yield response
         finally:
-            # A body read to its end has given its connection back. Any other's is of no more use, and closing it
-            # politely would leave the socket open until the server, which may be dead, says goodbye as well.
-            if response.connection is not None and response.connection.transport is not None:
-                response.connection.transport.abort()
-            response.close()
+            _let_go(response)
+
+    async def _answer(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        access = await self.access()
+        try:
+            return await self._exchange(request, access, limits)
+        except Unauthorized:
+            return await self._exchange(request, await self.access(stale=access), limits)
 
     async def _exchange(
         self, request: Request, access: Access, limits: aiohttp.ClientTimeout
@@ -249,6 +250,21 @@ def _describe(error: BaseException) -> str:
             return "the connection was closed before an answer came"
         case _:
             return str(error) or type(error).__name__
+
+
+def _limits(silence: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=CONNECT_WITHIN, sock_read=silence)
+
+
+def _let_go(response: aiohttp.ClientResponse) -> None:
+    """End an exchange. A body read to its end has given its connection back.
+
+    Any other's is of no more use, and closing it politely would leave the socket open until the server, which may be
+    dead, says goodbye as well.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 async def _body(response: aiohttp.ClientResponse, action: str) -> Body:
