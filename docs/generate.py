@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from starling.api import reference
-from starling.cli import app
+from starling.cli.app import app
 
 HERE = Path(__file__).parent / "reference"
 

@@ -92,12 +92,29 @@ def test_everything_is_deleted_only_if_that_is_meant(on: On, tmp_path: Path) -> 
     another = ("apply", "-f", write(tmp_path, {"b.yaml": config_map("b")}), "--name", "web", "--prune")
     refused = on.run(*another)
     assert (refused.returncode, refused.stdout) == (3, "")
-    assert "this would delete everything" in refused.stderr
+    assert f"this would delete everything unit {on.namespace}/web has" in refused.stderr
+    assert refused.stderr.endswith("; to take the unit away: starling delete --name web\n")
     digest = re.search(r"--confirm (sha256:[0-9a-f]{64})", refused.stderr)
     assert digest is not None
     assert (on.get("configmap", "a") is None, on.get("configmap", "b") is None) == (False, True)
     assert on.run(*another, "--confirm", "sha256:" + "0" * 64).returncode == 3
     assert f"ConfigMap {on.namespace}/a pruned" in on.ok(*another, "--confirm", digest[1])
+
+
+def test_confirmed_and_stopped_half_way(on: On, tmp_path: Path) -> None:
+    """What is left to delete is another plan: it is refused with the digest that confirms the rest."""
+    both = {"a.yaml": config_map("a"), "b.yaml": config_map("b")}
+    on.ok("apply", "-f", write(tmp_path, both), "--name", "web")
+    nothing = ("apply", "-f", write(tmp_path, {"nothing.yaml": "# none\n"}), "--name", "web", "--prune", "--confirm")
+    refused = [on.run(*nothing, "-")]
+    assert on.kubectl("delete", "configmap", "a", "-n", on.namespace).returncode == 0
+    digests = [re.search(r"--confirm (sha256:[0-9a-f]{64})", refused[0].stderr)]
+    assert digests[0] is not None
+    refused.append(on.run(*nothing, digests[0][1]))
+    digests.append(re.search(r"--confirm (sha256:[0-9a-f]{64})", refused[1].stderr))
+    assert digests[1] is not None
+    assert [each.returncode for each in refused] == [3, 3]
+    assert on.ok(*nothing, digests[1][1]) == [f"ConfigMap {on.namespace}/b pruned"]
 
 
 def test_a_plan_without_its_doing(on: On, tmp_path: Path) -> None:
@@ -120,8 +137,9 @@ def test_what_fails_is_named_and_the_rest_is_applied(on: On, tmp_path: Path) -> 
     nonsense = "apiVersion: nonsense.dev/v1\nkind: Nonsense\nmetadata: {name: it}\n"
     bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n"
     files = write(tmp_path, {"a.yaml": config_map("a"), "bad.yaml": bad, "nonsense.yaml": nonsense})
-    failed = on.run("apply", "-f", files, "--name", "web")
+    failed = on.run("apply", "-f", files, "--name", "web", "--wait")
     assert failed.returncode == 3
+    assert "waiting: " not in failed.stderr
     assert f"ConfigMap {on.namespace}/a created" in failed.stdout.splitlines()
     assert re.search(r"error: apply ConfigMap .*/Not_A_Name: .*RFC 1123", failed.stderr)
     assert "nonsense.yaml:1 (document 1): Nonsense.nonsense.dev it: the cluster doesn't serve Nonsense" in failed.stderr
@@ -143,24 +161,30 @@ def test_what_fails_is_named_and_the_rest_is_applied(on: On, tmp_path: Path) -> 
 def test_waiting_has_an_end(on: On, tmp_path: Path) -> None:
     """Without --wait applying is enough; with it, time runs out, and what isn't ready is named."""
     files = write(tmp_path, {"web.yaml": deployment("web")})
-    assert on.ok("apply", "-f", files, "--name", "web") == [f"Deployment.apps {on.namespace}/web created"]
+    applied = on.run("apply", "-f", files, "--name", "web")
+    assert (applied.returncode, applied.stdout) == (0, f"Deployment.apps {on.namespace}/web created\n")
+    assert applied.stderr == "web: 1 created\n"
     late = on.run("apply", "-f", files, "--name", "web", "--wait", "--timeout", "1s")
     assert (late.returncode, late.stdout) == (4, "")
     assert f"web isn't ready after 1s: Deployment.apps {on.namespace}/web is InProgress: " in late.stderr
 
 
-async def test_interrupted_it_carries_on(on: On, tmp_path: Path, environment: dict[str, str]) -> None:
-    """Ctrl-C while a wave is waited for is 130; the next run finds what is done and does the rest."""
+@pytest.mark.parametrize("more", [(), ("-o", "json")], ids=" ".join)
+async def test_interrupted_it_carries_on(
+    on: On, tmp_path: Path, environment: dict[str, str], more: tuple[str, ...]
+) -> None:
+    """Ctrl-C while a wave is waited for is 130, no half a document; the next run finds what is done, does the rest."""
     files = write(tmp_path, {"web.yaml": deployment("web"), "later.yaml": config_map("later", wave=1)})
-    command = ("starling", "apply", *on.where, "-f", files, "--name", "web")
+    command = ("starling", "apply", *on.where, "-f", files, "--name", "web", *more)
     process = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     await until(lambda: on.get("deployment", "web") is not None)
     process.send_signal(signal.SIGINT)
     said, told = await process.communicate()
-    assert (process.returncode, told.decode().splitlines()[-1]) == (130, "interrupted")
-    assert said.decode().splitlines() == [f"Deployment.apps {on.namespace}/web created"]
+    ending = ["interrupted", "hint: the same command carries on from here"]
+    assert (process.returncode, told.decode().splitlines()[-2:]) == (130, ending)
+    assert said.decode().splitlines() == ([] if more else [f"Deployment.apps {on.namespace}/web created"])
     assert on.get("configmap", "later") is None
     patch = ("-n", on.namespace, "--subresource=status", "--type=merge", "-p", json.dumps({"status": READY}))
     assert on.kubectl("patch", "deployment", "web", *patch).returncode == 0
@@ -187,7 +211,7 @@ async def test_two_at_once(on: On, tmp_path: Path, environment: dict[str, str]) 
     )
     _, told = await older.communicate()
     assert older.returncode == 3, told
-    assert b"another process writes the record of cli/" in told
+    assert f"another process writes the record of unit {on.namespace}/web, ConfigMap ".encode() in told
     assert on.get("configmap", "later")["data"] == {"value": "new"}
     assert on.get("deployment", "web") is None
     assert on.run("apply", "-f", str(tmp_path), "--name", "web").stderr == "web: 1 unchanged\n"
@@ -205,7 +229,9 @@ async def test_vetoed_before_it_began(
         apply = ("apply", "-f", files, "--name", "web", *more)
         code, said = await run_through(counted, environment, on, tmp_path, *apply)
     assert on.get("configmap", "a")["data"] == {"value": "one"}
-    assert (code, "another process writes the record of cli/" in said) == (3, True), said
+    assert (code, f"another process writes the record of unit {on.namespace}/web, ConfigMap " in said) == (3, True), (
+        said
+    )
 
 
 @pytest.mark.parametrize("more", [(), ("--wait",), ("-o", "json")], ids=" ".join)
@@ -231,7 +257,7 @@ def test_an_object_of_another_unit(on: On, tmp_path: Path) -> None:
     mine = ("apply", "-f", f"{files}/a.yaml", "--name", "two")
     refused = on.run(*mine)
     assert refused.returncode == 3
-    assert f"it belongs to cli/{on.namespace}/Unit.one@this, which still renders it" in refused.stderr
+    assert f"it belongs to unit {on.namespace}/one, which still renders it" in refused.stderr
     on.ok("apply", "-f", f"{files}/b.yaml", "--name", "one")
     assert on.ok(*mine) == [f"ConfigMap {on.namespace}/a changed"]
     assert on.run("apply", "-f", f"{files}/b.yaml", "--name", "one", "--prune").stdout == ""
@@ -252,6 +278,8 @@ WRONG: dict[str, tuple[dict[str, str], list[str], str]] = {
     "nothing there": ({".hidden.yaml": config_map("a"), "notes.txt": "a"}, [], "has no manifests"),
     "no such folder": ({"a.yaml": config_map("a")}, ["-f", "/nowhere"], "there is no file or folder /nowhere"),
     "a name that can't be": ({"a.yaml": config_map("a")}, ["--name", "Not_A_Name"], "can't be a unit's name"),
+    "no such kubeconfig": ({"a.yaml": config_map("a")}, ["--kubeconfig", "/nowhere"], "no kubeconfig at /nowhere"),
+    "no such context": ({"a.yaml": config_map("a")}, ["--context", "nowhere"], "nowhere"),
     "no duration": ({"a.yaml": config_map("a")}, ["--timeout", "soon"], "'soon' is no duration"),
 }
 

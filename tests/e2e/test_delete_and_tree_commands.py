@@ -1,7 +1,9 @@
 """`starling tree` shows what a unit has and what was made for it; `starling delete` takes it away or lets it go."""
 
+import asyncio
 import json
 import subprocess
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import yaml
 from starling.local import LocalClusters
 from tests.e2e.applying import On, config_map, deployment, run_through, take_record, write
 from tests.e2e.conftest import Starling
-from tests.integration.engine.traffic import traffic
+from tests.integration.engine.traffic import Asked, traffic
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +42,18 @@ def test_a_tree_of_what_was_made_for_a_unit(on: On, tmp_path: Path) -> None:
     on.ok("apply", "-f", files, "--name", "web")
     found = json.loads("\n".join(on.ok("tree", "--name", "web", "-o", "json")))
     assert (found["unit"], found["readiness"]) == ("cli/delete/Unit.web@this", "Current")
+    assert found["operation"]["phase"] == "Succeeded"
     (replicas,) = found["objects"][1]["children"]
     assert [replicas["kind"], *(child["kind"] for child in replicas["children"])] == ["ReplicaSet", "Pod"]
 
-    assert sorted(on.ok("delete", "--name", "web")) == [
+    deleted = on.run("delete", "--name", "web")
+    assert sorted(deleted.stdout.splitlines()) == [
         "ConfigMap delete/kept orphaned",
-        "Deployment.apps delete/web pruned",
+        "Deployment.apps delete/web deleted",
     ]
+    assert deleted.stderr.splitlines()[-1] in {
+        f"web: {', '.join(counts)}; the unit is gone" for counts in permutations(("1 deleted", "1 orphaned"))
+    }
     assert on.get("deployment", "web") is None
     assert on.get("configmap", "starling-web") is None
     assert "starling.dev/sync" not in on.get("configmap", "kept")["metadata"].get("labels", {})
@@ -67,6 +74,34 @@ def test_a_tree_for_who_may_not_see_everything(on: On, tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["weak  Current", f"└── ConfigMap {on.namespace}/a  Current"]
     assert len(done.stderr.splitlines()) == 1
     assert "Deployment.apps" in done.stderr
+
+
+def test_a_tree_tells_of_an_apply_that_failed(on: On, tmp_path: Path) -> None:
+    """What is there may be Current while what was to come isn't there at all."""
+    bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n"
+    files = write(tmp_path, {"a.yaml": config_map("failing"), "b.yaml": bad})
+    assert on.run("apply", "-f", files, "--name", "failing").returncode == 3
+    lines = on.ok("tree", "--name", "failing")
+    assert lines[1].startswith("last apply failed: apply ConfigMap delete/Not_A_Name: ")
+    assert "├── ConfigMap delete/Not_A_Name  Missing: not there" in lines
+    found = json.loads("\n".join(on.ok("tree", "--name", "failing", "-o", "json")))["operation"]
+    assert (found["phase"], "RFC 1123" in found["message"]) == ("Failed", True)
+    assert found["revision"].startswith("sha256:")
+
+
+async def test_a_tree_has_its_time(on: On, tmp_path: Path, environment: dict[str, str]) -> None:
+    """Who gets no answer isn't kept waiting for ever."""
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map("silent")}), "--name", "silent")
+    async with traffic(LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("delete")) as counted:
+
+        async def silence(_: Asked) -> None:
+            await asyncio.Event().wait()
+
+        counted.before = silence
+        code, said = await run_through(
+            counted, environment, on, tmp_path, "tree", "--name", "silent", "--timeout", "500ms"
+        )
+    assert (code, said) == (4, "error: the objects of silent couldn't be listed in 500ms\n")
 
 
 def test_orphans_bear_no_mark_of_ours(on: On, tmp_path: Path) -> None:
@@ -108,4 +143,4 @@ async def test_vetoed_it_is_not_deleted(on: On, tmp_path: Path, environment: dic
             counted, environment, on, tmp_path, "delete", "--name", name, wait, "--timeout", "30s"
         )
     assert on.get("configmap", name) is not None
-    assert (code, "another process writes the record of cli/" in said) == (3, True), said
+    assert (code, f"another process writes the record of unit delete/{name}, " in said) == (3, True), said

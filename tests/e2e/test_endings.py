@@ -27,6 +27,18 @@ async def test_an_interrupted_up_carries_on(environment: dict[str, str], starlin
     assert starling("local", "kubectl", "hub", "get", "--raw", "/readyz").stdout == "ok"
 
 
+async def test_interrupted_before_it_has_begun(environment: dict[str, str]) -> None:
+    """Ctrl-C while the program is still being loaded is 130 and one word, too."""
+    early = await asyncio.create_subprocess_exec(
+        *("starling", "tree", "--name", "web"), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    loaded = Path(f"/proc/{early.pid}/maps")
+    await until(lambda: "multidict" in loaded.read_text())  # among the first of what takes half a second
+    early.send_signal(signal.SIGINT)
+    said, told = await early.communicate()
+    assert (early.returncode, said, told) == (130, b"", b"interrupted\n")
+
+
 def test_output_that_nobody_reads(environment: dict[str, str]) -> None:
     """A reader that has gone (head, less) is no error of ours: 141, as the shell has it, and not a word."""
     reader, writer = os.pipe()

@@ -1,5 +1,6 @@
-"""The example agent keeps a cluster the way a folder says, and ends when told to."""
+"""The example agent keeps a cluster the way a folder says, tells what keeps it from that, and ends when told to."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -8,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from starling.local import LocalClusters
 from tests.e2e.conftest import Starling
+from tests.integration.engine.traffic import traffic
 from tests.waiting import until
 
 AGENT = Path(__file__).parents[2] / "examples" / "engine-agent" / "agent.py"
 Ask = Callable[..., str]
+Process = subprocess.Popen[bytes]
 
 
 def config_map(name: str, value: str) -> str:
@@ -49,13 +53,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def agent(environment: dict[str, str], kubeconfig: str, folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    """The agent at work on the folder."""
-    command = [sys.executable, str(AGENT), str(folder), "--kubeconfig", kubeconfig, "--every", "0.1"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    yield process
-    process.kill()
-    process.communicate()
+def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what the agent says is written."""
+    return tmp_path_factory.mktemp("said") / "output"
+
+
+@pytest.fixture
+def start(environment: dict[str, str], folder: Path, said: Path) -> Iterator[Callable[[str], Process]]:
+    """Starts the agent on the folder, with a kubeconfig."""
+    started: list[Process] = []
+
+    def run(kubeconfig: str) -> Process:
+        command = [sys.executable, str(AGENT), str(folder), "--kubeconfig", kubeconfig, "--every", "0.1"]
+        with said.open("wb") as output:
+            started.append(subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 def test_it_is_short() -> None:
@@ -63,8 +80,11 @@ def test_it_is_short() -> None:
     assert len(AGENT.read_text().splitlines()) < 100
 
 
-async def test_the_folder_is_the_cluster(agent: "subprocess.Popen[str]", folder: Path, ask: Ask) -> None:
+async def test_the_folder_is_the_cluster(
+    start: Callable[[str], Process], kubeconfig: str, folder: Path, said: Path, ask: Ask
+) -> None:
     """Applied, changed, pruned, repaired; SIGTERM ends it in peace."""
+    agent = start(kubeconfig)
     value = ("get", "configmap", "-o", "jsonpath={.data.value}")
     await until(lambda: ask(*value, "stays") == "one" and ask(*value, "goes") == "one")
 
@@ -80,8 +100,55 @@ async def test_the_folder_is_the_cluster(agent: "subprocess.Popen[str]", folder:
     await until(lambda: "stays" in ask("get", "configmap", "starling-agent", "-o", "jsonpath={.data.inventory}"))
 
     agent.send_signal(signal.SIGTERM)
-    said, _ = agent.communicate(timeout=30)
-    assert agent.returncode == 0, said
-    assert "ConfigMap default/stays changed: drifted" in said
-    assert "ConfigMap default/goes pruned: no longer in the manifests" in said
-    assert "Traceback" not in said
+    assert agent.wait(timeout=30) == 0, said.read_text()
+    assert "ConfigMap default/stays changed: drifted" in said.read_text()
+    assert "ConfigMap default/goes pruned: no longer in the manifests" in said.read_text()
+    assert "Traceback" not in said.read_text()
+
+
+async def test_what_is_wrong_is_told(
+    start: Callable[[str], Process], kubeconfig: str, folder: Path, said: Path
+) -> None:
+    """A broken file, a folder that was emptied: each is told once, with the way out; and that it is over."""
+    agent = start(kubeconfig)
+    await until(lambda: "ConfigMap default/goes" in said.read_text())
+    (folder / "stays.yaml").write_text("a: [\n")
+    await until(lambda: "stays.yaml:2 (document 1): did not find" in said.read_text())
+    (folder / "more" / "goes.yaml").unlink()
+    (folder / "stays.yaml").unlink()
+    await until(lambda: "wrong: this would delete everything agent/" in said.read_text())
+    (folder / "stays.yaml").write_text(config_map("stays", "one"))
+    await until(lambda: "nothing is wrong any more" in said.read_text())
+    agent.send_signal(signal.SIGINT)
+    assert agent.wait(timeout=30) == 0, said.read_text()
+    assert "; is the path right?" in said.read_text()
+    words = [line.split()[0] for line in said.read_text().splitlines() if not line.startswith("ConfigMap")]
+    assert words == ["wrong:", "wrong:", "nothing"]
+
+
+async def test_a_cluster_that_goes_away(
+    start: Callable[[str], Process], environment: dict[str, str], kubeconfig: str, folder: Path, said: Path
+) -> None:
+    """That nobody answers any more is told."""
+    del kubeconfig  # it is up
+    async with traffic(LocalClusters(Path(environment["STARLING_LOCAL_DIR"])).get("agent")) as way:
+        config = {
+            "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": ""}}],
+            "clusters": [{"name": "it", "cluster": {"server": (await way.access()).server}}],
+        }
+        (folder / "through").write_text(json.dumps(config))
+        (folder / "stays.yaml").write_text(config_map("stays", "through"))
+        start(str(folder / "through"))
+        await until(lambda: "ConfigMap default/stays" in said.read_text())
+    await until(lambda: "wrong: " in said.read_text())
+    assert "is the API server up" in said.read_text()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """It is named, and the exit code is one."""
+    nowhere = tmp_path / "nowhere"
+    command = [sys.executable, str(AGENT), str(nowhere)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 2
+    assert f"there is no folder {nowhere}" in done.stderr

@@ -57,9 +57,9 @@ def test_export_is_what_kubectl_applies(starling: Starling) -> None:
 
 
 def test_no_cluster_is_an_error_with_a_way_out(starling: Starling) -> None:
-    """A kubeconfig that isn't there is named, with hints, and the exit code is 3."""
+    """A kubeconfig that isn't there is named, with hints; the call is wrong, so the exit code is 2."""
     failed = starling("install", "--kubeconfig", "/nowhere/config")
-    assert failed.returncode == 3
+    assert failed.returncode == 2
     assert failed.stdout == ""
     assert "error: no kubeconfig at /nowhere/config" in failed.stderr
     assert "hint: " in failed.stderr

@@ -38,4 +38,4 @@ def test_the_commands_to_try_by_hand(environment: dict[str, str]) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exit code 1: it differs" in done.stdout
-    assert "Deployment.apps web/web pruned" in done.stdout
+    assert "Deployment.apps web/web deleted" in done.stdout

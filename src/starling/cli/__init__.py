@@ -1,6 +1,7 @@
 """The command line: one file per group of commands, each a thin layer over the library.
 
-    main         the entry point; the one place that turns errors into messages and exit codes
+    main         the entry point, which loads the rest
+    app          the commands under one roof; the one place that turns errors into messages and exit codes
     local        control planes on this machine
     install      the hub's CRDs, namespace and roles
     apply        manifests to a cluster, as one unit
@@ -17,9 +18,10 @@
     console      what goes to stdout (data) and to stderr (everything else)
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the answer is no (a difference, a
-failed rollout), 2 a wrong call or input, 3 an error, 4 out of time, 130 interrupted, 141 nobody reads the output.
+failed rollout), 2 a wrong call or input (no such kubeconfig or context, too), 3 an error, 4 out of time, 130
+interrupted, 141 nobody reads the output.
 """
 
-from starling.cli.main import app, main
+from starling.cli.main import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

@@ -1,6 +1,7 @@
 """`starling apply`: make a cluster have what files say, once."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,10 +24,10 @@ from starling.cli.options import (
     UnitName,
     seconds,
 )
-from starling.cli.progress import Progress, showing
+from starling.cli.progress import showing
 from starling.cli.reports import not_ready, plan_document, refuse, summary, tell_problems, unit_document
 from starling.cli.units import Reach, Session, Wanted
-from starling.engine import Action, Phase, Plan, Problem, Readiness, SyncEvent, UnitSeen
+from starling.engine import Action, Phase, Plan, Problem, Readiness, UnitSeen
 from starling.errors import OutOfTime
 
 __all__ = ["apply"]
@@ -67,7 +68,8 @@ def apply(
     With -o json, one document at the end: unit, operation, readiness, counts, problems, objects; with --dry-run: unit,
     tasks, unchanged, problems.
 
-    Exit codes: 0 done, 2 the manifests or the call are wrong and nothing was sent, 3 something failed, 4 out of time.
+    Exit codes: 0 done, 2 the manifests or the call (so also kubeconfig and context) are wrong and nothing was sent,
+    3 something failed, 4 out of time.
 
     starling apply -f ./web --name web --prune --wait
 
@@ -78,7 +80,8 @@ def apply(
         prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
     )  # fmt: skip
     seconds(timeout)
-    asyncio.run(_apply(wanted, Options(wait, timeout, dry_run, output)))
+    with nullcontext() if dry_run else console.resumable():
+        asyncio.run(_apply(wanted, Options(wait, timeout, dry_run, output)))
 
 
 async def _apply(wanted: Wanted, options: Options) -> None:
@@ -86,10 +89,11 @@ async def _apply(wanted: Wanted, options: Options) -> None:
     async with wanted.opened() as session:
         try:
             async with asyncio.timeout(seconds(options.timeout)) as deadline:
-                plan = (await session.engine.preview(session.unit.id)).plan
+                preview = await session.engine.preview(session.unit.id)
+                plan = await preview.examined() if options.dry_run else preview.plan
         except TimeoutError:
             raise OutOfTime(f"the cluster couldn't be seen in {options.timeout}") from None
-        refuse(plan)
+        refuse(plan, wanted.name)
         if options.dry_run:
             _print_plan(session, plan, text=text)
             return
@@ -123,17 +127,10 @@ async def _sync(session: Session, plan: Plan, options: Options, deadline: float)
     try:
         with showing(data=options.output is Output.TEXT) as progress:
             async with asyncio.timeout_at(deadline):
-                await session.run(done, lambda news: _show(news, progress))
+                await session.run(done, progress.show)
     except TimeoutError:
         return True
     return False
-
-
-def _show(news: UnitSeen | SyncEvent, progress: Progress) -> None:
-    if isinstance(news, SyncEvent):
-        progress.event(news)
-    else:
-        progress.waiting(news.trouble.message if news.trouble is not None else news.status.message)
 
 
 def _nothing_to_do(plan: Plan) -> bool:

@@ -19,7 +19,7 @@ from starling.cli.options import (
 from starling.cli.progress import showing
 from starling.cli.reports import not_ready, summary, tell_problems, unit_document
 from starling.cli.units import Reach, Session, opened, refuse_unknown
-from starling.engine import Plan, SyncEvent, UnitSeen
+from starling.engine import Plan, UnitSeen
 from starling.errors import OutOfTime
 
 __all__ = ["delete"]
@@ -45,14 +45,15 @@ def delete(
     Objects marked to be kept stay, without our marks. Stopped half-way, or while something takes its time to go, the
     same command carries on. With -o json, one document at the end, as of apply.
 
-    Exit codes: 0 done, 2 there is no such unit (any more), 3 something failed, 4 out of time.
+    Exit codes: 0 done, 2 there is no such unit (any more), kubeconfig or context, 3 something failed, 4 out of time.
 
     starling delete --name web
 
     starling delete --name web --orphan
     """
     limit = seconds(timeout)
-    asyncio.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
+    with console.resumable():
+        asyncio.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
 
 
 async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orphan: bool, wait: bool) -> None:
@@ -69,7 +70,10 @@ async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orph
             tell_problems(problems)
             raise typer.Exit(3)
         if late:
-            raise OutOfTime(f"{name} isn't deleted after {limit:g} s: {not_ready(session)}", hint="the same goes on")
+            raise OutOfTime(
+                f"{name} isn't deleted after {limit:g} s: {not_ready(session)}",
+                hint="the same command goes on from here",
+            )
 
 
 async def _removed(session: Session, limit: float, output: Output, *, wait: bool) -> bool:
@@ -81,19 +85,12 @@ async def _removed(session: Session, limit: float, output: Output, *, wait: bool
     try:
         with showing(data=output is Output.TEXT) as progress:
             async with asyncio.timeout(limit):
-                await session.run(
-                    done,
-                    lambda news: (
-                        progress.event(news) if isinstance(news, SyncEvent) else progress.waiting(news.status.message)
-                    ),
-                )
+                await session.run(done, progress.show)
     except TimeoutError:
         return True
     return False
 
 
 def _rest(session: Session) -> str:
-    seen = session.seen
-    return (
-        "; deleted" if seen is not None and seen.status.removed else "; the same command finishes it when they are gone"
-    )
+    removed = session.seen is not None and session.seen.status.removed
+    return "; the unit is gone" if removed else "; the same command finishes it when they are gone"

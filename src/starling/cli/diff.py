@@ -24,14 +24,11 @@ from starling.cli.options import (
 )
 from starling.cli.reports import encoded, refuse, tell_problems
 from starling.cli.units import Reach, Wanted
-from starling.engine import Action, Preview, Problem, Task
-from starling.engine.diff import Effect, ObjectDiff, diff_added, diff_object, diff_removed, document, render
+from starling.engine import Problem
+from starling.engine.diff import Effect, ObjectDiff, document, render
 from starling.errors import OutOfTime
-from starling.kube import NotFound
 
 __all__ = ["diff"]
-
-AT_ONCE = 16
 
 
 def diff(
@@ -50,9 +47,8 @@ def diff(
 ) -> None:
     """Show what `starling apply` with the same options would change; nothing is written.
 
-    The API server applies as a dry run, so defaults and admission are in it. Values of Secrets are masked. Not shown
-    is what an apply removes besides when it first meets an object that another tool made: what that tool's manifest
-    said and the files don't.
+    The API server applies as a dry run, so defaults and admission are in it. So is what goes when an object that
+    another tool made is adopted: what that tool's manifest said and the files don't. Values of Secrets are masked.
 
     With -o json, one document: unit, different, objects (each with its effect and changes).
 
@@ -76,8 +72,8 @@ async def _diff(wanted: Wanted, limit: float, output: Output) -> None:
     async with wanted.opened() as session, asyncio.timeout(limit):
         preview = await session.engine.preview(session.unit.id)
         refuse(preview.plan)
-        found = await _compared(preview)
-        problems = (*preview.plan.problems, *_refusals(found, force=session.unit.force))
+        found = await preview.diffs()
+        problems = (*preview.plan.problems, *_refusals(found))
     different = any(each.different for each in found)
     if output is Output.JSON:
         objects = [document(each) for each in found if each.different]
@@ -91,37 +87,11 @@ async def _diff(wanted: Wanted, limit: float, output: Output) -> None:
         raise typer.Exit(1)
 
 
-async def _compared(preview: Preview) -> Sequence[ObjectDiff]:
-    """A diff for each object that the plan would write, in its order."""
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def one(task: Task) -> ObjectDiff | None:
-        async with slots:
-            return await _one(preview, task)
-
-    return [each for each in await asyncio.gather(*map(one, preview.plan.work)) if each is not None]
-
-
-async def _one(preview: Preview, task: Task) -> ObjectDiff | None:
-    client = preview.target.writer
-    if task.desired is not None:
-        content, resource = task.desired.manifest.content, task.desired.resource
-        if resource is None:
-            return diff_added(content, f"the cluster doesn't serve {task.desired.manifest.gvk} yet; shown as written")
-        return await diff_object(client, resource.ref(task.desired.key.name, task.desired.key.namespace), content)
-    if task.action is Action.PRUNE and task.key is not None:
-        try:
-            return diff_removed((await preview.target.reader.get(await preview.target.preferred_ref(task.key))).json())
-        except NotFound:
-            return None
-    return None
-
-
-def _refusals(found: Sequence[ObjectDiff], *, force: bool) -> list[Problem]:
+def _refusals(found: Sequence[ObjectDiff]) -> list[Problem]:
     return [
         Problem("Refused", f"{each.key}: would be refused: {each.message}", each.key, hint=_way_out(each))
         for each in found
-        if each.effect is Effect.REFUSED and not (force and each.needs_force)
+        if each.effect is Effect.REFUSED
     ]
 
 

@@ -1,71 +1,25 @@
-"""The entry point: mounts the commands, and turns errors into messages and exit codes."""
+"""The entry point. It loads next to nothing itself: Ctrl-C must mean the same while the commands are being loaded."""
 
-import sys
-from typing import Annotated
+import os
+import signal
+from types import FrameType
 
-import typer
-
-from starling import __version__
-from starling.aio import slim_tls_buffers
-from starling.cli import apply, console, delete, diff, health, install, local, tree
-from starling.errors import InputError, OutOfTime, StarlingError
-
-app = typer.Typer(
-    name="starling",
-    help="Keep any number of Kubernetes clusters synchronised to git.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start here: `starling local up hub` gives a real Kubernetes API server, `starling install` prepares it.",
-)
-app.add_typer(local.app, name="local")
-app.command("install")(install.install)
-app.command("apply")(apply.apply)
-app.command("diff")(diff.diff)
-app.command("delete")(delete.delete)
-app.command("tree")(tree.tree)
-app.command("health")(health.health)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        console.data(f"starling {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Options before the command."""
+__all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; exit codes are told in the package's tour."""
-    slim_tls_buffers()
-    try:
-        app()
-    except StarlingError as error:
-        console.error(error)
-        sys.exit(_exit_code(error))
-    except SystemExit as ending:
-        if ending.code == 130:  # typer's, for Ctrl-C
-            console.note("interrupted")
-        raise
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        console.error(StarlingError(f"{where}{error.strerror or error}"))
-        sys.exit(3)
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else who started us has it ignored
+    if ours:
+        signal.signal(signal.SIGINT, _end)
+    from starling.cli.app import run  # noqa: PLC0415 - half a second in which one may think better of it
+
+    if ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
 
 
-def _exit_code(error: StarlingError) -> int:
-    match error:
-        case InputError():
-            return 2
-        case OutOfTime():
-            return 4
-        case _:
-            return 3
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """End at once: an exception, raised in the middle of an import, may be lost or become another."""
+    os.write(2, b"interrupted\n")
+    os._exit(130)

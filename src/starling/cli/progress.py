@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from starling.cli import console
-from starling.engine import SyncEvent
+from starling.engine import SyncEvent, UnitSeen
 
 __all__ = ["Progress", "showing"]
 
-_STYLES: Final = {"created": "green", "changed": "yellow", "failed": "red", "pruned": "magenta"}
+_STYLES: Final = {"created": "green", "changed": "yellow", "failed": "red", "pruned": "magenta", "deleted": "magenta"}
 
 
 class Progress:
@@ -23,15 +23,18 @@ class Progress:
         self._waiting = waiting
         self._last = ""
 
-    def event(self, event: SyncEvent) -> None:
-        """One task done."""
-        self._line(Text(f"{event.task.key} ").append(event.outcome, style=_STYLES.get(event.outcome, "")))
+    def show(self, news: SyncEvent | UnitSeen) -> None:
+        """One task done; or how the unit stands that is waited for."""
+        if isinstance(news, SyncEvent):
+            self._line(Text(f"{news.task.key} ").append(news.outcome, style=_STYLES.get(news.outcome, "")))
+        else:
+            self._wait(news.trouble.message if news.trouble is not None else news.status.message)
 
-    def waiting(self, what: str) -> None:
-        """What is waited for, unless that was said already."""
+    def _wait(self, what: str) -> None:
+        """Say what is waited for, unless that was said already."""
         if what and what != self._last:
             self._last = what
-            self._waiting(what)
+            self._waiting(console.in_words(what))
 
 
 @contextmanager

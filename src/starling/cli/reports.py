@@ -17,6 +17,7 @@ __all__ = [
     "described",
     "encoded",
     "not_ready",
+    "operation_document",
     "plan_document",
     "refuse",
     "summary",
@@ -34,12 +35,13 @@ def tell_problems(problems: Sequence[Problem]) -> None:
         console.error(StarlingError(problem.message, hint=problem.hint if problem.hint not in same else None))
 
 
-def refuse(plan: Plan) -> None:
-    """Raise the guard's refusal, with the options that overrule it."""
+def refuse(plan: Plan, name: str = "UNIT") -> None:
+    """Raise the guard's refusal, with the options that overrule it, and the command that is for it."""
     if plan.refusal is not None:
         raise StarlingError(
             plan.refusal.message,
-            hint=f"is -f right? If it is meant: --confirm {plan.digest}, or --allow-empty",
+            hint=f"is -f right? If it is meant: --confirm {plan.digest}, or --allow-empty; "
+            f"to take the unit away: starling delete --name {name}",
         )
 
 
@@ -86,7 +88,7 @@ def unit_document(session: Session, status: UnitStatus, plan: Plan, problems: It
     return encoded(
         {
             "unit": session.unit.id,
-            "operation": _operation(status.operation) if status.operation is not None else None,
+            "operation": operation_document(status.operation),
             "readiness": status.readiness if session.seen is not None else objects,
             "removed": status.removed,
             "counts": counts(session, plan),
@@ -118,13 +120,16 @@ def encoded(document: Mapping[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode()
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def operation_document(operation: Operation | None) -> dict[str, Any] | None:
+    """An operation as JSON; None if there was none yet."""
+    if operation is None:
+        return None
     return {
         "phase": operation.phase,
         "revision": operation.revision,
         "startedAt": operation.started_at,
         "finishedAt": operation.finished_at,
-        "message": operation.message,
+        "message": console.in_words(operation.message),
     }
 
 
@@ -146,7 +151,8 @@ def _objects(session: Session, left: Sequence[ObjectKey]) -> list[dict[str, Any]
 
 def _problem(problem: Problem) -> dict[str, Any]:
     where = {"object": described(problem.key)} if problem.key is not None else {}
-    return {"reason": problem.reason, "message": problem.message, "hint": problem.hint, **where}
+    message = console.in_words(problem.message)
+    return {"reason": problem.reason, "message": message, "hint": problem.hint, **where}
 
 
 def _task(task: Task) -> dict[str, Any]:

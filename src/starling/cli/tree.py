@@ -10,12 +10,22 @@ import msgspec
 
 from starling.aio import SYSTEM_CLOCK
 from starling.cli import console
-from starling.cli.options import Context, Kubeconfig, Namespace, Output, OutputOption, UnitName
-from starling.cli.reports import described, encoded
+from starling.cli.options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    Timeout,
+    UnitName,
+    seconds,
+)
+from starling.cli.reports import described, encoded, operation_document
 from starling.cli.units import Reach, connected, refuse_unknown, unit_id
-from starling.engine import ConfigMapStore, Health, Readiness
+from starling.engine import ConfigMapStore, Health, Operation, Phase, Readiness, UnitStatus
 from starling.engine.cache import Seen, SeenMetadata
 from starling.engine.health import assess, least
+from starling.errors import OutOfTime
 from starling.kube import ApiError, Client, Resource, Selection
 from starling.objects import ObjectKey
 
@@ -32,16 +42,25 @@ def tree(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespace = None,
+    timeout: Timeout = "1m",
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the objects of a unit, those that they own in turn, and the readiness of each.
 
-    Kinds that may not be listed are left out, which is said. With -o json, one document: unit, readiness, objects
-    with their children. The exit code is 0 whatever the readiness; 2 if there is no such unit.
+    Below the unit's own readiness, which is the least of its objects', stands what became of the last apply unless it
+    succeeded. Kinds that may not be listed are left out, which is said. With -o json, one document: unit, readiness,
+    operation (the last apply: phase, revision, startedAt, finishedAt, message), objects with their children.
+
+    Exit codes: 0 whatever the readiness, 2 there is no such unit, kubeconfig or context, 3 something failed,
+    4 out of time.
 
     starling tree --name web
     """
-    asyncio.run(_tree(Reach(kubeconfig, context, namespace), name, output))
+    limit = seconds(timeout)
+    try:
+        asyncio.run(_tree(Reach(kubeconfig, context, namespace), name, limit, output))
+    except TimeoutError:
+        raise OutOfTime(f"the objects of {name} couldn't be listed in {timeout}") from None
 
 
 class _Object(msgspec.Struct):
@@ -76,19 +95,21 @@ class _Node(msgspec.Struct, frozen=True):
     children: "tuple[_Node, ...]" = ()
 
 
-async def _tree(reach: Reach, name: str, output: Output) -> None:
-    async with connected(reach) as (client, namespace):
+async def _tree(reach: Reach, name: str, limit: float, output: Output) -> None:
+    async with asyncio.timeout(limit), connected(reach) as (client, namespace):
         unit, store = unit_id(namespace, name), ConfigMapStore(client, namespace)
         await refuse_unknown(store, unit)
         stored = await store.get(unit)
-        owned = sorted(stored.status.inventory) if stored is not None else []
+        status = stored.status if stored is not None else UnitStatus()
+        owned = sorted(status.inventory)
         found, unlisted = await _list_all(client, owned)
     nodes = _grown(owned, found, SYSTEM_CLOCK.now())
     readiness = least(node.health.readiness for node in nodes)
     if output is Output.JSON:
-        console.data(encoded({"unit": unit, "readiness": readiness, "objects": [_document(node) for node in nodes]}))
+        operation, objects = operation_document(status.operation), [_document(node) for node in nodes]
+        console.data(encoded({"unit": unit, "readiness": readiness, "operation": operation, "objects": objects}))
     else:
-        console.data("\n".join((f"{name}  {readiness}", *_drawn(nodes))))
+        console.data("\n".join((f"{name}  {readiness}", *_last_apply(status.operation), *_drawn(nodes))))
     if unlisted:
         console.note(f"not among these, since they may not or can't be listed: {', '.join(sorted(unlisted))}")
 
@@ -135,6 +156,14 @@ def _grown(owned: Sequence[ObjectKey], found: Iterable[_Found], now: datetime) -
 
     missing = Health(Readiness.MISSING, "not there")
     return [node(by_key[key], frozenset()) if key in by_key else _Node(key, missing) for key in owned]
+
+
+def _last_apply(operation: Operation | None) -> Iterator[str]:
+    """What is to be said of the last apply: nothing if all is well."""
+    if operation is not None and operation.phase is not Phase.SUCCEEDED:
+        message = " ".join(console.in_words(operation.message).split())
+        became = "failed" if operation.phase is Phase.FAILED else "isn't finished: under way, or stopped half-way"
+        yield f"last apply {became}{': ' * bool(message)}{message}"
 
 
 def _drawn(nodes: Sequence[_Node], indent: str = "") -> Iterator[str]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from starling.engine import (
     Action,
     Change,
@@ -33,6 +35,8 @@ __all__ = ["Reach", "Session", "Wanted", "connected", "opened", "refuse_unknown"
 CLUSTER: Final = "this"
 PASSES: Final = (Unreachable, ServerError, TooManyRequests)
 """Trouble that the engine outlasts."""
+PRUNED: Final = "pruned"
+"""What the engine calls it when an object is deleted, whatever for."""
 READINESS: Final = frozenset({"Failed", "Complains"})
 """What a status calls it if an object, applied as it should be, isn't ready."""
 
@@ -109,16 +113,20 @@ class Session:
         self.engine.on_resource_removed(self._object)
 
     async def run(self, done: Callable[[UnitSeen], bool], listener: Callable[[UnitSeen | SyncEvent], None]) -> None:
-        """Have the engine work until a status shows that it is done; trouble that doesn't pass is raised."""
+        """Have the engine work until a status shows that it is done; trouble that doesn't pass is raised.
+
+        The listener hears of every task, and of every status after which there is still something to wait for.
+        """
         ended = asyncio.get_running_loop().create_future()
 
         def listen(news: UnitSeen | SyncEvent) -> None:
-            listener(news)
             if isinstance(news, UnitSeen) and not ended.done():
                 if news.trouble is not None and not isinstance(news.trouble, PASSES):
                     ended.set_exception(news.trouble)
                 elif news.trouble is None and done(news):
                     ended.set_result(None)
+            if isinstance(news, SyncEvent) or not ended.done():
+                listener(news)
 
         self._listener = listen
         running = asyncio.create_task(self.engine.run())
@@ -159,6 +167,8 @@ class Session:
         task = event.task
         if task.action is Action.RELEASE and (task.record is None or not task.record.live):
             return  # it was never there, or is gone: nothing was left
+        if self.unit.deleting and event.outcome == PRUNED:
+            event = msgspec.structs.replace(event, outcome="deleted")  # who deletes a unit prunes nothing
         if task.key is not None:
             self.events[task.key] = event
         if self._listener is not None:
@@ -180,7 +190,7 @@ def _of_readiness(problem: Problem) -> bool:
 
 
 def unit_id(namespace: str, name: str) -> str:
-    """The id of a unit of the command line."""
+    """The id of a unit of the command line; `console.in_words` makes it one that people know."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} can't be a unit's name", hint="lower-case letters, digits, - and . in between, 200 at most"

@@ -13,7 +13,8 @@ marks, order), `plan` compares that with the records of the `cache`, `execute` d
 what came of it is in the UnitStatus that a SyncStore writes down. A watch for each kind keeps the cache up to date:
 drift is when the digest of our managed fields isn't the one that our apply left (`fields` reads them, `adoption` takes
 over what other tools made, `ignoring` leaves alone what may differ, `contention` ends quarrels). `connection` is one
-cluster, `operate` one unit's operation, `engine` the loop. `starling.engine.diff` says what an apply would change.
+cluster, `operate` one unit's operation, `engine` the loop, `preview` a look ahead. `starling.engine.diff` says what an
+apply would change.
 
     engine = Engine(ReconciliationSettings(), credentials, generator, store)
     engine.on_sync_completed(print)
@@ -23,12 +24,13 @@ cluster, `operate` one unit's operation, `engine` the loop. `starling.engine.dif
 from starling.engine.cache import Change, Record
 from starling.engine.callbacks import BeforeSync, ResourceEvent, SyncCompleted, UnitSeen, Unsubscribe
 from starling.engine.configmaps import ConfigMapStore
-from starling.engine.engine import Engine, Preview
+from starling.engine.engine import Engine
 from starling.engine.errors import EngineError, NotOurs, RecordTaken, Refused, Vetoed
 from starling.engine.execute import SyncEvent
 from starling.engine.health import Health, Readiness
 from starling.engine.inventory import pack, unpack
 from starling.engine.plan import Action, Plan, Task
+from starling.engine.preview import Preview
 from starling.engine.settings import (
     ClusterAccess,
     CredentialsStore,

@@ -20,9 +20,11 @@ controller, an operator.
 Entries of an API version other than ours speak of that version's fields, and can't be merged into an entry of ours.
 They are adopted in a turn of their own: our entry *becomes* theirs, with their version, and the next apply makes the
 API server convert, remove what only they said, and write ours anew.
+
+`adopted` says beforehand what an object will be like.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -30,10 +32,10 @@ from typing import Any, Final
 import msgspec
 
 from starling.engine.fields import ManagedFields, own_entry
-from starling.engine.fieldsets import FieldSet, difference, intersection, parse, union, unparse
+from starling.engine.fieldsets import FieldSet, difference, intersection, parse, union, unparse, without
 from starling.kube import FIELD_MANAGER
 
-__all__ = ["Adoption", "adopt", "is_maker"]
+__all__ = ["Adoption", "adopt", "adopted", "is_maker"]
 
 _UPDATE: Final = frozenset({"Update"})
 _APPLY: Final = frozenset({"Apply"})
@@ -57,6 +59,13 @@ _MAKERS: Final = {
 }
 _LAST_APPLIED: Final[FieldSet] = {
     "f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {".": {}}}}
+}
+
+# What nobody owns and every object has.
+_IDENTITY: Final[FieldSet] = {
+    "f:apiVersion": {".": {}},
+    "f:kind": {".": {}},
+    "f:metadata": {"f:name": {".": {}}, "f:namespace": {".": {}}},
 }
 
 
@@ -103,6 +112,29 @@ def adopt(entries: Sequence[ManagedFields], manager: str = FIELD_MANAGER) -> Ado
     if own.api_version in versions or not versions:
         return _turn(entries, own, ours, [claim for claim in claims if claim.at(own.api_version)])
     return _turn(entries, own, {}, [claim for claim in claims if claim.taken and claim.at(versions[0])])
+
+
+def adopted(applied: Mapping[str, Any], manager: str = FIELD_MANAGER) -> dict[str, Any]:
+    """An object, as our first apply's answer shows it, without the fields that go when it is adopted.
+
+    Some may be defaults, which come back: only the API server knows which. Entries of another API version than ours
+    are read as if their fields were called the same in ours.
+    """
+    content = dict(applied)
+    shown = msgspec.json.encode((content.get("metadata") or {}).get("managedFields") or [])
+    entries = msgspec.json.decode(shown, type=list[ManagedFields])
+    own = own_entry(entries, manager)
+    if own is None:
+        return content
+    ours = parse(own.fields_v1)
+    taken: FieldSet = {}
+    kept = ours
+    for entry in entries:
+        claim = _claim(entry, ours, manager) if entry is not own else None
+        taken = union(taken, claim.taken) if claim is not None else taken
+        kept = union(kept, claim.left if claim is not None else parse(entry.fields_v1))
+    found = without(content, difference(taken, ours), union(kept, _IDENTITY))
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,21 +39,20 @@ async def apply_object(target: Target, task: Task) -> Applied:
     desired = task.desired
     assert desired is not None
     ref = await _ref(target, desired)
-    # Where nothing is ours any more (managed fields cleared), the API server gives all to `before-first-apply`.
-    first_contact = task.record is None or not task.record.manifest or (task.record.live and not task.record.entry)
     before = task.record.version if task.record is not None else 0
+    first_contact = task.first_contact  # asked now: the record changes when the watch is quicker than the answer
     async with target.writing(desired.key):
         try:
             body, content = await _apply(target, desired, ref)
+            seen = body.decode(Seen)
+            outcome = "created" if body.created else "unchanged" if before == _version(seen) else "changed"
+            met_others = first_contact and not body.created
+            if met_others:
+                seen = await _adopted(target, ref, content, seen)
         except ApiError as error:
             if not (target.unit.force and is_immutability(error)):
                 raise
             return await _replace(target, desired, ref)
-        seen = body.decode(Seen)
-        outcome = "created" if body.created else "unchanged" if before == _version(seen) else "changed"
-        met_others = first_contact and not body.created
-        if met_others:
-            seen = await _adopted(target, ref, content, seen)
         target.cache.applied(ref.resource, seen, target.unit.id, desired.digest)
     co_owned = shared(desired.key, content, seen.metadata.managed_fields or ()) if met_others else ()
     return Applied(outcome, co_owned)
@@ -162,9 +161,9 @@ async def _replace(target: Target, desired: Desired, ref: Ref) -> Applied:
 
 
 async def _nobodys(target: Target, ref: Ref, key: ObjectKey) -> Record | None:
-    """A record, of our own use only, of an object that no unit owns; None if one does."""
+    """A record, of our own use only, of an object that no other unit owns; None if one does."""
     meta = (await target.reader.get(ref)).decode(Seen).metadata
-    if owner(key, meta.labels, meta.annotations, target.cache.label_key):
+    if owner(key, meta.labels, meta.annotations, target.cache.label_key) not in ("", target.unit.id):
         return None
     return Record(key, target.unit.id, uid=meta.uid, version=int(meta.resource_version))
 

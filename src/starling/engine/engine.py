@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -27,8 +26,8 @@ from starling.engine.health import Readiness
 from starling.engine.neighbours import Neighbours
 from starling.engine.operate import Operations
 from starling.engine.order import CRD
-from starling.engine.plan import Plan
-from starling.engine.prepare import UNKNOWN_KIND, Prepared
+from starling.engine.prepare import UNKNOWN_KIND
+from starling.engine.preview import Preview
 from starling.engine.settings import (
     ClusterAccess,
     CredentialsStore,
@@ -38,22 +37,12 @@ from starling.engine.settings import (
     SyncStore,
 )
 from starling.engine.state import UnitState, recover, status_of, unknown_status
-from starling.engine.target import Target
 from starling.engine.unit import Unit, UnitStatus
 from starling.errors import StarlingError
 
-__all__ = ["Engine", "Preview"]
+__all__ = ["Engine"]
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a sync would do, from which manifests, and to what."""
-
-    plan: Plan
-    prepared: Prepared
-    target: Target
 
 
 class Engine:

@@ -30,6 +30,7 @@ __all__ = [
     "readable",
     "union",
     "unparse",
+    "without",
 ]
 
 FieldSet: TypeAlias = dict[str, "FieldSet"]
@@ -96,6 +97,35 @@ def goes_deeper(nodes: Iterable[Node], value: Any) -> bool:
 def is_atomic(nodes: Iterable[Node], value: Any) -> bool:
     """Whether a value is owned as a whole: a set holds it, and none tells its parts apart."""
     return not goes_deeper(nodes, value) and any(node is not None for node in nodes)
+
+
+def without(value: Any, dropped: Node, kept: Node) -> Any:
+    """A value after its owners dropped a set of fields, UNSET if nothing is left of it; what is kept stays.
+
+    As the API server does it when an apply no longer says what it said: a field goes with all that is in it, unless
+    something in there is kept; an item of a list goes unless the item itself is; what was emptied is null. Only an
+    empty list whose items have keys would stay; there is no telling it from one that is owned as a whole.
+    """
+    if not dropped:
+        return value
+    if not kept:
+        return msgspec.UNSET
+    if not isinstance(value, Mapping | list) or not goes_deeper((dropped,), value):
+        return value
+    if isinstance(value, Mapping):
+        fields = {name: without(part, dropped.get(f"f:{name}"), kept.get(f"f:{name}")) for name, part in value.items()}
+        return {name: part for name, part in fields.items() if part is not msgspec.UNSET} or None
+    steps = item_steps(value, (dropped, kept))
+    items = [_item_without(item, dropped.get(step), kept.get(step)) for item, step in zip(value, steps, strict=True)]
+    return [item for item in items if item is not msgspec.UNSET] or None
+
+
+def _item_without(item: Any, dropped: Node, kept: Node) -> Any:
+    if not dropped:
+        return item
+    if _MEMBER not in dropped:  # it was only changed by whoever dropped something in it
+        return without(item, dropped, union(kept or {}, {_MEMBER: {}}))
+    return without(item, dropped, kept) if kept and _MEMBER in kept else msgspec.UNSET
 
 
 def item_steps(items: Sequence[Any], nodes: Iterable[Node]) -> list[str]:

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Final
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
@@ -17,9 +18,12 @@ from starling.engine.prepare import Desired, Prepared
 from starling.engine.unit import Operation, Phase, Problem, Unit
 from starling.objects import ObjectKey, digest
 
-__all__ = ["Action", "Plan", "Snapshot", "Task", "met", "plan", "plan_removal"]
+__all__ = ["DOUBTED", "MISSING", "NEW", "Action", "Plan", "Snapshot", "Task", "met", "plan", "plan_removal"]
 
 END_OF_WAVE = len(Tier)
+NEW: Final = "new"
+MISSING: Final = "missing"
+DOUBTED: Final = "compared by applying it: not all of the unit is known to be as it was left"
 
 
 class Action(enum.StrEnum):
@@ -54,6 +58,15 @@ class Task:
     def renews(self) -> bool:
         """Whether this brings a manifest that wasn't applied before, rather than repairing."""
         return self.desired is not None and (self.record is None or self.record.manifest != self.desired.digest)
+
+    @property
+    def first_contact(self) -> bool:
+        """Whether the object, if it is there, isn't known to be of our making: others' fields are then taken over.
+
+        Where nothing is ours any more (managed fields cleared), the API server gives all to `before-first-apply`.
+        """
+        record = self.record
+        return record is None or not record.manifest or (record.live and not record.entry)
 
     @property
     def ends_wave(self) -> bool:
@@ -183,13 +196,13 @@ def _why(desired: Desired, record: Record | None, snapshot: Snapshot) -> str:
     """The reason to apply an object; empty if there is none."""
     if record is None or record.manifest != desired.digest:
         known = record is not None and (record.manifest or record.live)
-        return "changed in the manifests" if known else "new"
+        return "changed in the manifests" if known else NEW
     if desired.create_only:
         return ""  # made once: that it is gone, a finished Job's usual end, is no reason to make it again
     reasons = {
-        "missing": not record.live,
+        MISSING: not record.live,
         "due to be applied again": snapshot.everything,
-        "not known to be as it was left": not record.expected,
+        DOUBTED: not record.expected,
         "drifted": record.drifted and desired.key not in snapshot.resting,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -274,7 +287,8 @@ def _guard(
     """Refuse to delete all that a unit had: a wrong path or an empty render looks just like that."""
     pruned = [task for task in removals if task.action is Action.PRUNE]
     stay = snapshot.wanted | prepared.withheld | {each.key for each in prepared.desired}
-    if not pruned or any(record.live and key in stay for key, record in snapshot.owned.items()):
+    had = (key for key, record in snapshot.owned.items() if record.live or record.manifest)
+    if not pruned or not stay.isdisjoint(had):  # what is to be made anew may just be gone
         return None
     if unit.allow_empty or unit.confirm == plan_digest:
         return None

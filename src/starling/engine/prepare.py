@@ -5,6 +5,8 @@ that shares all but the way to the change.
 """
 
 import base64
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -57,6 +59,7 @@ _REFERENCES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("apiregistration.k8s.io", "APIService"): ("spec", "service"),
     CRD: ("spec", "conversion", "webhook", "clientConfig", "service"),
 }
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 # With ten digits behind it a generated name stays within 63, the limit of Services and of the labels that name a Job.
 _LONGEST_BASE: Final = 52
 
@@ -113,7 +116,7 @@ def prepare(
 
     An object that can't be addressed (its kind is served by nobody, its name fits no path) becomes a problem, and the
     others go on. ManifestError for what makes the set as a whole unusable: two manifests of one object, a Secret's
-    value that is no text.
+    value that is no text, or no base64.
     """
     definitions = _definitions(manifests)
     scopes = {gvk: defined.namespaced for defined in definitions.values() for gvk in defined.served}
@@ -236,14 +239,25 @@ def _texts(content: dict[str, Any], field: str, manifest: Manifest) -> dict[str,
     if not isinstance(found, dict):
         raise ManifestError(f"{field} of {manifest.key} is not a mapping", manifest.origin)
     for name, text in found.items():
+        if field == "data" and isinstance(text, str) and not _is_base64(text):
+            raise ManifestError(
+                f"data[{json.dumps(name, ensure_ascii=False)}] of {manifest.key} is not base64",
+                manifest.origin,
+                hint="stringData takes text as it is",
+            )
         # To the API server a null in data is an empty value; nothing here needs to know.
         if not isinstance(text, str) and (text is not None or field == "stringData"):
             raise ManifestError(
-                f"{field}[{name!r}] of {manifest.key} is not text",
+                f"{field}[{json.dumps(name, ensure_ascii=False)}] of {manifest.key} is not text",
                 manifest.origin,
                 hint='put it in quotes; "" is empty',
             )
     return found
+
+
+def _is_base64(text: str) -> bool:
+    """Whether the API server can decode it: Go's standard encoding, which passes over the ends of lines."""
+    return _BASE64.fullmatch(text.replace("\n", "").replace("\r", "")) is not None
 
 
 # References into the set that follow what target_namespace moves

@@ -36,7 +36,11 @@ WRONG = {
     ),
     "a Secret of numbers": (
         GOOD + "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {pin: 1}}\n",
-        "test.yaml:3 (document 2): stringData['pin'] of Secret s is not text",
+        'test.yaml:3 (document 2): stringData["pin"] of Secret s is not text',
+    ),
+    "a Secret that isn't encoded": (
+        GOOD + "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {pin: hunter2!}}\n",
+        'test.yaml:3 (document 2): data["pin"] of Secret s is not base64',
     ),
 }
 

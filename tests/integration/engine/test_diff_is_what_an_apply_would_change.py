@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from starling.engine.diff import MASK, MASK_CHANGED, Change, Effect, diff_object, document, render
+from starling.engine.diff import MASK, MASK_CHANGED, Apply, Change, Effect, diff_object, document, render
 from starling.engine.paths import json_pointer
 from starling.kube import AccessSource, ApiError, Body, Client, Invalid, NotFound, Ref, Resource, kubeconfig
 from starling.local import LocalCluster
@@ -132,6 +132,15 @@ async def test_a_namespace_that_is_yet_to_come(client: Client) -> None:
     assert changed({}, diff.changes) == config_map("web", a="1")
 
 
+async def test_a_namespace_that_nobody_brings(client: Client) -> None:
+    """Who knows which namespaces are yet to come hears that this isn't one of them."""
+    ref = CONFIG_MAPS.ref("web", "not-yet")
+    for namespaces, effect in (({"not-yet"}, Effect.CREATED), (set[str](), Effect.REFUSED)):
+        diff = await diff_object(client, ref, config_map("web", a="1"), how=Apply(namespaces=namespaces))
+        assert diff.effect is effect
+    assert diff.message == "there is no namespace not-yet"
+
+
 async def test_a_kind_that_is_yet_to_come(client: Client, namespace: str) -> None:
     """An object of a kind that isn't served is created as it is written."""
     nests = Resource("diff.example.org", "v1", "Nest", "nests", namespaced=True)
@@ -220,6 +229,47 @@ async def test_what_cannot_be_changed_needs_force(client: Client, namespace: str
     assert re.search(words, diff.message, re.DOTALL)
 
 
+@pytest.mark.usefixtures("widgets")
+@pytest.mark.parametrize("what", sorted(CANT_CHANGE.keys() - {"a Service's address"}))
+async def test_with_force_it_is_made_anew(client: Client, namespace: str, what: str) -> None:
+    """The diff has the server's words, and shows what is there when the object was deleted and applied again."""
+    resource, content, other, words = CANT_CHANGE[what]
+    ref = resource.ref("web", namespace)
+    await client.apply(ref, content)
+    await client.merge_patch(ref, {"metadata": {"annotations": {"note": "goes along"}}}, manager="someone")
+    before = await live(client, ref)
+    diff = await diff_object(client, ref, other, how=Apply(force=True))
+    assert await live(client, ref) == before
+    assert (diff.effect, diff.needs_force) == (Effect.REPLACED, True)
+    assert re.search(words, diff.message, re.DOTALL)
+    assert "shown as written" not in diff.message
+    assert "metadata.annotations" in [change.path for change in diff.changes]
+    await client.delete(ref)
+    await client.apply(ref, other)
+    after = await live(client, ref)
+    if resource is not SECRETS:
+        told = comparable(changed(without_book_keeping(before), diff.changes))
+        # A Job's pods have its uid among their labels; no diff can know that.
+        made = json.loads(json.dumps(after).replace(after["metadata"]["uid"], before["metadata"]["uid"]))
+        assert told == comparable(without_book_keeping(made)), render([diff])
+
+
+def comparable(content: Json) -> Json:
+    """An object without its status, which isn't compared."""
+    return {name: value for name, value in content.items() if name != "status"}
+
+
+async def test_what_cannot_be_made_is_shown_as_written(client: Client, namespace: str) -> None:
+    """Where the server can't be asked for another object like it, the diff says why and has what is written."""
+    resource, content, other, _ = CANT_CHANGE["a Service's address"]
+    ref = resource.ref("web", namespace)
+    await client.apply(ref, content)
+    diff = await diff_object(client, ref, other, how=Apply(force=True))
+    assert (diff.effect, diff.needs_force) == (Effect.REPLACED, True)
+    assert re.search("shown as written, .*the provided IP .* is not in the valid range", diff.message, re.DOTALL)
+    assert "10.0.0.77" in [change.after for change in diff.changes if change.path == "spec.clusterIP"]
+
+
 async def test_what_is_invalid_is_refused(client: Client, namespace: str) -> None:
     """Wrong values and wrong types are refusals with the server's words; force wouldn't help."""
     ref = DEPLOYMENTS.ref("web", namespace)
@@ -286,7 +336,7 @@ async def test_another_manager_sees_its_own_diff(client: Client, namespace: str)
     ref = CONFIG_MAPS.ref("web", namespace)
     await client.apply(ref, config_map("web", a="1", b="2"))
     ours = await diff_object(client, ref, config_map("web", a="1"))
-    theirs = await diff_object(client, ref, config_map("web", a="1"), manager="someone")
+    theirs = await diff_object(client, ref, config_map("web", a="1"), how=Apply(manager="someone"))
     assert [change.path for change in ours.changes] == ["data.b"]
     assert (theirs.effect, theirs.ownership) == (Effect.UNCHANGED, True)
 

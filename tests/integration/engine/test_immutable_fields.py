@@ -1,6 +1,6 @@
 """A field that can't be changed is reported as it is; with force the object is deleted and made anew."""
 
-from starling.engine import Readiness
+from starling.engine import Limits, Readiness
 from starling.kube import Client
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Json, Scene, config_map
@@ -55,6 +55,19 @@ async def test_force_makes_it_anew(scene: Scene) -> None:
         assert scene.status(unit).drift == ()
 
 
+async def test_force_also_when_it_is_taken_over(scene: Scene) -> None:
+    """What another tool said besides goes at first contact; where it can't, the object is made anew."""
+    theirs = {**fixed("1"), "data": {"x": "1", "besides": "2"}}
+    await scene.client.create(CONFIG_MAPS, theirs, namespace=scene.namespace, manager="helm")
+    uid = (await scene.live("fixed"))["metadata"]["uid"]
+    unit = scene.render("web", fixed("1"), force=True, interval=HOUR)
+    async with running_engine(scene, limits=Limits(first_retry=HOUR, longest_retry=HOUR)):
+        await scene.synced(unit)
+    live = await scene.live("fixed")
+    assert live["metadata"]["uid"] != uid
+    assert live["data"] == {"x": "1"}
+
+
 async def test_force_waits_for_a_finalizer(scene: Scene) -> None:
     """Until the old one has gone nothing is done with it, nor is the operation over; then the new one is made."""
     unit = scene.render("web", fixed("1", FINALIZER), interval=HOUR)
@@ -73,6 +86,19 @@ async def test_force_waits_for_a_finalizer(scene: Scene) -> None:
         assert live["data"] == {"x": "2"}
         assert scene.status(unit).drift == ()
         assert [key.name for key in scene.status(unit).inventory] == ["fixed"]
+
+
+async def test_nothing_is_pruned_before_it_was_made_anew(scene: Scene) -> None:
+    """What the revision drops may be what the old object needs to go, and the new one isn't there yet."""
+    unit = scene.render("web", fixed("1", FINALIZER), config_map("old"), config_map("stays"), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        scene.render("web", fixed("2"), config_map("stays"), force=True, interval=HOUR)
+        await scene.until(unit, lambda status: Readiness.TERMINATING in status.objects)
+        assert await scene.names() == {"fixed", "old", "stays"}
+        await release(scene.client, scene.namespace)
+        await scene.synced(unit)
+        assert await scene.names() == {"fixed", "stays"}
 
 
 async def test_force_takes_what_another_tool_made(scene: Scene) -> None:

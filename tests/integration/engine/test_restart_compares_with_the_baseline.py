@@ -81,11 +81,14 @@ async def test_a_loss_meanwhile(scene: Scene, traffic: Traffic, loss: str) -> No
     ref = CONFIG_MAPS.ref("a", scene.namespace)
     if loss == "deleted":
         await scene.client.delete(ref)
-    else:
-        path = "/metadata/labels" if loss == "label stripped" else "/metadata/managedFields"
-        await scene.client.json_patch(ref, [{"op": "remove", "path": path}], manager="someone")
+    elif loss == "label stripped":
+        await scene.client.json_patch(ref, [{"op": "remove", "path": "/metadata/labels"}], manager="someone")
+    else:  # an empty entry in their place: removing them changes nothing
+        await scene.client.merge_patch(ref, {"metadata": {"managedFields": [{}]}}, manager="someone")
+        assert "managedFields" not in (await scene.live("a"))["metadata"]
     await started_again(scene, traffic, unit)
     after = await scene.live("a")
+    assert "starling" in {entry["manager"] for entry in after["metadata"]["managedFields"]}
     assert after["data"] == {"x": "1"}
     assert after["metadata"]["labels"] == before["metadata"]["labels"]
     assert (after["metadata"]["uid"] == before["metadata"]["uid"]) == (loss != "deleted")
@@ -114,6 +117,31 @@ async def test_killed_in_the_middle(scene: Scene, traffic: Traffic) -> None:
     await started_again(scene, traffic, unit)
     assert sorted((each.verb, each.name) for each in traffic.writes()) == [("apply", "a"), ("apply", "b")]
     assert scene.status(unit).baseline
+
+
+async def test_killed_and_then_git_took_it_back(scene: Scene, traffic: Traffic) -> None:
+    """Our entry is dated in whole seconds, and may read as before the apply: only the record tells that one began."""
+    before, after = config_map("a", x="1"), config_map("a", x="2")
+    unit = scene.render("web", before)
+
+    async def is_applied() -> bool:
+        return await scene.data("a") == {"x": "2"}
+
+    async def killed_within_a_second() -> bool:
+        scene.render("web", before)
+        async with running_engine(scene):
+            await scene.synced(unit)
+            left = (await scene.live("a"))["metadata"]["managedFields"]
+            traffic.answers.clear()
+            scene.render("web", after)
+            await until(is_applied)
+        traffic.answers.set()
+        return bool((await scene.live("a"))["metadata"]["managedFields"] == left)
+
+    await until(killed_within_a_second)
+    scene.render("web", before)
+    await started_again(scene, traffic, unit)
+    assert await scene.data("a") == {"x": "1"}
 
 
 async def test_killed_before_pruning(scene: Scene, traffic: Traffic) -> None:

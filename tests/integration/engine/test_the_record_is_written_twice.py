@@ -2,8 +2,9 @@
 
 from starling.engine import Phase, Readiness, UnitStatus
 from tests.integration.config_maps import CONFIG_MAPS
-from tests.integration.engine.scene import HOUR, Scene, config_map
+from tests.integration.engine.scene import HOUR, Scene, config_map, deployment
 from tests.integration.engine.traffic import Traffic
+from tests.integration.engine.waves import in_wave
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
 
@@ -48,6 +49,47 @@ async def test_the_ids_are_written_before_the_objects(scene: Scene, traffic: Tra
         scene.render("web", config_map("a", x="2"), config_map("b"))
         await scene.synced(unit)
         assert writes == [0, 2, 2, 3]
+
+
+def first_words(scene: Scene, traffic: Traffic, unit: str) -> list[int]:
+    """The writes to the cluster, counted from now on, at each word of another operation than the present one."""
+    operation = scene.status(unit).operation
+    assert operation is not None
+    before, found = operation.digest, list[int]()
+
+    def note(status: UnitStatus) -> None:
+        if status.operation is not None and status.operation.digest != before:
+            found.append(len(traffic.writes()))
+
+    traffic.asked.clear()
+    scene.on_status = note
+    return found
+
+
+async def test_a_revision_that_only_prunes_is_written_before(scene: Scene, traffic: Traffic) -> None:
+    """It brings no new id, but whoever shares the record learns that another operation is under way."""
+    unit = scene.render("web", config_map("a"), config_map("b"))
+    async with running_engine(scene):
+        await scene.synced(unit)
+        words = first_words(scene, traffic, unit)
+        scene.render("web", config_map("a"))
+        await scene.synced(unit)
+        assert [(each.verb, each.name) for each in traffic.writes()] == [("delete", "b")]
+        assert words[0] == 0
+
+
+async def test_a_revision_after_an_unfinished_one_is_written_before(scene: Scene, traffic: Traffic) -> None:
+    """All of its ids are in the record and the baseline went with the one before; its digest is news all the same."""
+    later = in_wave(1, config_map("later"))
+    unit = scene.render("web", deployment(), later)
+    async with running_engine(scene):
+        await scene.until(unit, lambda status: Readiness.IN_PROGRESS in status.objects)
+        assert (names(scene.status(unit)), scene.status(unit).baseline) == ({"web", "later"}, "")
+        words = first_words(scene, traffic, unit)
+        scene.render("web", deployment(replicas=2), later)
+        await until(lambda: bool(traffic.writes() and words))
+        assert [(each.verb, each.name) for each in traffic.writes()] == [("apply", "web")]
+        assert words[0] == 0
 
 
 async def test_ids_leave_after_pruning(scene: Scene) -> None:

@@ -25,7 +25,7 @@ from starling.engine.prepare import Desired, prepare
 from starling.engine.unit import Unit
 from starling.kube import ApiError, Client, NotFound, Ref
 from starling.local import LocalCluster
-from starling.objects import GroupVersionKind, ObjectKey, canonical_json, load_manifests
+from starling.objects import GroupVersionKind, ManifestError, ObjectKey, canonical_json, load_manifests
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.fuzzing import GADGET_CRD, KINDS, Deed, Json, manifest, meddle
 from tests.integration.engine.world import World, running_engine, unit_id, world
@@ -127,10 +127,10 @@ async def test_random_objects_and_random_writes(client: Client, namespace: str, 
     """What differs has drifted, what has drifted would be written, and one apply later all is quiet."""
     rng = random.Random(f"{kind} {seed}")
     for case in range(CASES):
-        found = await subject(client, manifest(kind, f"{namespace}-{case}", rng), namespace)
         try:
+            found = await subject(client, manifest(kind, f"{namespace}-{case}", rng), namespace)
             await found.apply()
-        except ApiError:
+        except (ApiError, ManifestError):
             continue  # not a valid manifest
         try:
             await judged(found, rng)
@@ -296,9 +296,10 @@ async def valid(client: Client, kind: str, name: str, namespace: str, rng: rando
     while True:
         content = manifest(kind, name, rng)
         content["metadata"].pop("finalizers", None)  # nobody is here who would take it off
-        found = await subject(client, content, namespace)
-        if (await found.diff()).effect is not Effect.REFUSED:
-            return found
+        with suppress(ManifestError):
+            found = await subject(client, content, namespace)
+            if (await found.diff()).effect is not Effect.REFUSED:
+                return found
 
 
 async def disturb(found: Subject, rng: random.Random, manager: str) -> Deed:

@@ -3,7 +3,7 @@
 from starling.engine import Phase, Readiness
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Json, Scene, config_map, deployment, key_of
-from tests.integration.engine.traffic import Traffic
+from tests.integration.engine.traffic import Asked, Traffic
 from tests.integration.engine.waves import in_wave, make_ready
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
@@ -34,6 +34,22 @@ async def test_the_rest_of_the_wave_goes_on_and_nothing_else(scene: Scene) -> No
         scene.render("web", config_map("wrong"), *rest)
         await scene.synced(unit)
         assert await scene.names() == {"wrong", "stays", "rest", "later"}
+
+
+async def test_failures_are_told_in_the_plans_order(scene: Scene, traffic: Traffic) -> None:
+    """Not in that of the answers: a retry that ends the same is no news."""
+    wrong = [{**config_map(name), "data": {"x": [1]}} for name in "ab"]
+
+    async def b_has_failed(asked: Asked) -> None:
+        if (asked.verb, asked.name) == ("apply", "a"):
+            await until(lambda: bool(scene.events))
+
+    traffic.before = b_has_failed
+    unit = scene.render("web", *wrong)
+    async with running_engine(scene):
+        status = await scene.until(unit, lambda status: status.problems)
+        assert [event.task.key for event in scene.events[:2]] == [key_of(each, scene.namespace) for each in wrong[::-1]]
+        assert [problem.key for problem in status.problems] == [key_of(each, scene.namespace) for each in wrong]
 
 
 async def test_a_wave_with_a_failure_is_not_passed(scene: Scene) -> None:

@@ -2,8 +2,9 @@
 
 from starling.engine import Phase, Readiness, UnitStatus
 from tests.integration.config_maps import CONFIG_MAPS
+from tests.integration.engine.kinds import own_kind
 from tests.integration.engine.scene import HOUR, Scene, config_map, deployment
-from tests.integration.engine.traffic import Traffic
+from tests.integration.engine.traffic import Asked, Traffic
 from tests.integration.engine.waves import in_wave, make_ready
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
@@ -28,6 +29,36 @@ async def test_a_wave_begins_when_the_last_is_current(scene: Scene) -> None:
         await make_ready(scene)
         await scene.synced(unit)
         assert await scene.names() == {"first", "last"}
+
+
+async def test_a_tier_begins_when_the_one_before_is_done(scene: Scene, traffic: Traffic) -> None:
+    """Within a wave kinds come in order, and nothing is sent before the answers to what comes first."""
+    done: list[str] = []
+
+    async def note(asked: Asked) -> None:
+        if (asked.verb, asked.name) == ("apply", "second"):
+            done.extend(event.task.key.name for event in scene.events if event.task.key is not None)
+
+    traffic.before = note
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "first"}}
+    unit = scene.render("web", config_map("second"), account)
+    async with running_engine(scene):
+        await scene.synced(unit)
+    assert done == ["first"]
+
+
+async def test_crds_that_are_established_are_no_wave_that_is_done(scene: Scene) -> None:
+    """What else is in their wave is still to be waited for, by whoever goes on."""
+    async with own_kind(scene.client, f"{scene.namespace}.test", "Namespaced") as kind:
+        unit = scene.render("web", kind.crd(), deployment(), in_wave(1, config_map("later")))
+        async with running_engine(scene):
+            status = await scene.until(unit, waits)
+            assert status.operation is not None
+            assert status.operation.wave is None
+            assert await scene.names() == set()
+            await make_ready(scene)
+            await scene.synced(unit)
+            assert await scene.names() == {"later"}
 
 
 async def test_waiting_holds_no_worker_and_asks_nothing(scene: Scene, traffic: Traffic) -> None:

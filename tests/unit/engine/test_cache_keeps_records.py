@@ -96,6 +96,29 @@ def test_an_object_made_anew_is_another() -> None:
     assert not only(held).live
 
 
+def test_a_late_word_of_an_object_that_went() -> None:
+    """States from before its end don't bring it back; an object that was made since does."""
+    held = cache()
+    applied(held, state(10))
+    held.gone(KEY, "1", 12)
+    see(held, state(11))
+    assert not only(held).live
+    see(held, state(13, uid="2"))
+    assert only(held).uid == "2"
+
+
+def test_a_restored_cluster_counts_anew() -> None:
+    """Of the kind that was listed again, whatever comes next is news."""
+    held = cache()
+    applied(held, state(100))
+    held.forget_versions("apps", "Deployment")
+    see(held, state(7, ["z"]))
+    assert not only(held).drifted
+    held.forget_versions("", "ConfigMap")
+    see(held, state(7, ["z"]))
+    assert (only(held).version, only(held).drifted) == (7, True)
+
+
 # Our own writes
 
 
@@ -180,6 +203,27 @@ def test_evidence_goes_when_all_is_well_again() -> None:
     held.gone(KEY, "1")
     assert held.evidence(KEY) == ()
     assert only(held).drifted
+    see(held, state(14, ["z"], by="someone"))
+    assert held.evidence(KEY)
+    held.drop(KEY)
+    assert held.evidence(KEY) == ()
+
+
+def test_an_entry_that_is_gone_is_drift() -> None:
+    """Another manager's beside it doesn't stand for ours."""
+    held = cache()
+    applied(held, state(10))
+    see(held, state(11, (), by="someone"))
+    assert only(held).drifted
+    assert [entry.manager for entry in held.evidence(KEY)] == ["someone"]
+
+
+def test_what_is_doubted_is_not_known_to_be_right() -> None:
+    """Which isn't drift: nobody is to be accused."""
+    held = cache()
+    applied(held, state(10))
+    held.doubt([None, KEY])
+    assert (only(held).expected, only(held).drifted) == (0, False)
 
 
 # Owners
@@ -219,6 +263,30 @@ def test_lost_marks_are_drift_and_no_change_of_owner() -> None:
     assert only(held).drifted
 
 
+def test_marks_come_and_go() -> None:
+    """An apply of ours brings them back, and so may an event; what has none when its unit lets go is forgotten."""
+    held = cache()
+    applied(held, state(10))
+    see(held, state(11, owner=""))
+    assert not only(held).marked
+    applied(held, state(12))
+    assert only(held).marked
+    see(held, state(13, owner=""))
+    see(held, state(14))
+    assert only(held).marked
+    see(held, state(15, owner=""))
+    held.disown(KEY)
+    assert held.get(KEY) is None
+
+
+def test_a_strangers_object_in_its_place_is_not_ours() -> None:
+    """Ours is gone, whatever bears its name."""
+    held = cache()
+    applied(held, state(10))
+    assert see(held, state(11, owner="", uid="2")) is None
+    assert (only(held).live, only(held).drifted) == (False, True)
+
+
 def test_what_nobody_owns_is_not_kept() -> None:
     """Neither label nor annotation is enough; not even for an object that is wanted and missing."""
     held = cache()
@@ -242,6 +310,14 @@ def test_as_left_trusts_what_is_there() -> None:
         assert not only(held).drifted
         see(held, state(11, ["z"]))
         assert only(held).drifted == left
+
+
+def test_what_another_has_by_now_is_left_to_it() -> None:
+    """A record that still names it says nothing of how the other left it."""
+    held = cache()
+    see(held, state(10, owner=OTHER))
+    held.expect(UNIT, {KEY: "m1"}, as_left=True)
+    assert (only(held).owner, only(held).manifest, only(held).expected) == (OTHER, "", 0)
 
 
 def test_what_is_wanted_and_missing_has_a_record() -> None:
@@ -269,6 +345,8 @@ def test_an_object_that_is_gone_stays_wanted() -> None:
     applied(held, state(11))
     held.disown(KEY)
     assert only(held).live
+    see(held, state(12, ["z"]))
+    assert not only(held).drifted
     held.gone(KEY, "1")
     assert len(held) == 0
 

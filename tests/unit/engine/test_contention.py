@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from starling.engine import Drift
 from starling.engine.contention import Contention
+from starling.engine.unit import MOST_PROBLEMS
 from starling.objects import ObjectKey
 
 KEY = ObjectKey("apps", "Deployment", "shop", "web")
@@ -75,6 +76,24 @@ def test_removals_that_nobody_signs_may_be_many_peoples(removal: Drift) -> None:
     assert quarrel(9, removal).resting(0.0) == frozenset()
     assert quarrel(10, removal).resting(0.0) == {KEY}
     assert quarrel(10, removal).contended(0.0) == (removal,)
+
+
+def test_of_several_the_first_to_end_wakes() -> None:
+    """The others go on resting."""
+    contention = quarrel()
+    for _ in range(TIMES):
+        contention.taken(drift(key=OTHER), 30.0)
+    assert contention.wakes(40.0) == WAIT - 40.0
+    assert contention.resting(WAIT) == {OTHER}
+
+
+def test_of_many_quarrels_the_latest_are_told() -> None:
+    """A status has an end; all of them rest."""
+    contention = Contention(WAIT)
+    names = [f"spec.{number:03}" for number in range(MOST_PROBLEMS + 5)]
+    for name in names * TIMES:
+        contention.taken(drift(name), 0.0)
+    assert [each.fields[0] for each in contention.contended(0.0)] == names[5:]
 
 
 @given(times=st.integers(TIMES, 40))

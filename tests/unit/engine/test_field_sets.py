@@ -1,5 +1,6 @@
 """Sets of fields are sets: union, difference and intersection keep the laws, and nothing changes on the way to JSON."""
 
+import copy
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starling.engine.fieldsets import FieldSet, difference, intersection, item_steps, parse, union, unparse
+from starling.engine.fieldsets import FieldSet, difference, intersection, item_steps, parse, union, unparse, without
 
 STEPS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 PATHS = st.lists(STEPS, min_size=1, max_size=4).map(tuple)
@@ -95,3 +96,34 @@ def test_long_lists_are_matched_quickly() -> None:
     items = [{"port": number} for number in range(10_000)]
     node: FieldSet = {f'k:{{"port":{number},"protocol":"TCP"}}': {} for number in reversed(range(10_000))}
     assert item_steps(items, [node]) == [f'k:{{"port":{number},"protocol":"TCP"}}' for number in range(10_000)]
+
+
+A, B = 'k:{"name":"a"}', 'k:{"name":"b"}'
+ITEMS = [{"name": "a", "n": 1}, {"name": "b", "n": 2}]
+DROPPED: dict[str, tuple[Any, Paths, Paths, Any]] = {
+    "a field": ({"a": 1, "b": 2}, {("f:a",)}, {("f:b",)}, {"b": 2}),
+    "a field that is kept": ({"a": 1}, {("f:a",)}, {("f:a",)}, {"a": 1}),
+    "a field with what nobody owns in it": ({"a": {"b": 1, "c": 2}, "d": 3}, {("f:a", "f:b")}, {("f:d",)}, {"d": 3}),
+    "a field in which something is kept": (
+        {"a": {"b": 1, "c": 2}}, {("f:a",), ("f:a", "f:b")}, {("f:a", "f:c")}, {"a": {"c": 2}},
+    ),
+    "the last field of a map that is kept": ({"a": {"b": 1}}, {("f:a", "f:b")}, {("f:a",)}, {"a": None}),
+    "an item": ({"a": ITEMS}, {("f:a", A), ("f:a", A, "f:name")}, {("f:a", B)}, {"a": ITEMS[1:]}),
+    "an item of which only a field is kept": (
+        {"a": ITEMS}, {("f:a", A)}, {("f:a", A, "f:n"), ("f:a", B)}, {"a": ITEMS[1:]},
+    ),
+    "a field of an item": ({"a": ITEMS}, {("f:a", A, "f:n")}, {("f:a", B)}, {"a": [{"name": "a"}, ITEMS[1]]}),
+    "the last item, of which a field is kept": ({"a": ITEMS[:1]}, {("f:a", A)}, {("f:a", A, "f:n")}, {"a": None}),
+    "a member": ({"a": ["x", "y"]}, {("f:a", 'v:"x"')}, {("f:a", 'v:"y"')}, {"a": ["y"]}),
+    "a list as a whole": ({"a": [1, 2], "b": 0}, {("f:a",)}, {("f:b",)}, {"b": 0}),
+    "everything": ({"a": 1}, {("f:a",)}, set(), msgspec.UNSET),
+    "nothing": ({"a": 1}, set(), set(), {"a": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "dropped", "kept", "left"), DROPPED.values(), ids=DROPPED.keys())
+def test_what_is_left_when_fields_are_dropped(value: Any, dropped: Paths, kept: Paths, left: Any) -> None:
+    """As an API server does it, which other tests hold it to; and what was given stays as it was."""
+    before = copy.deepcopy(value)
+    assert without(value, tree(dropped), tree(kept)) == left
+    assert value == before

@@ -121,6 +121,28 @@ def test_a_removed_unit_takes_everything_along_in_reverse(old: list[Record]) -> 
     assert order == sorted(order, reverse=True)
 
 
+def test_what_a_removed_unit_only_waits_for_holds_up_nothing() -> None:
+    """An object that is going already comes last, whatever its wave."""
+    going = record("going", 2, readiness=Readiness.TERMINATING)
+    known = {each.key: each for each in (going, record("a"), record("b", 1))}
+    assert told(plan_removal(known, UNIT)) == ["prune b", "prune a", "wait going"]
+
+
+def test_a_removed_unit_leaves_what_others_render() -> None:
+    """Under either policy, with its marks: it is theirs to take over."""
+    known = {each.key: each for each in (record("moved"), record("old"))}
+    wanted = frozenset({key("moved")})
+    assert told(plan_removal(known, UNIT, wanted)) == ["prune old", "release moved"]
+    assert told(plan_removal(known, unit_with(deletion_policy="Orphan"), wanted)) == ["orphan old", "release moved"]
+
+
+def test_what_lost_our_marks_is_released() -> None:
+    """Whether the unit lets go of it or goes itself."""
+    stripped = record("stripped", marked=False)
+    assert told(with_rest(stripped)) == ["release stripped"]
+    assert told(plan_removal({stripped.key: stripped}, UNIT)) == ["release stripped"]
+
+
 @given(old=RECORDS)
 def test_a_unit_that_leaves_its_objects_deletes_none(old: list[Record]) -> None:
     """Our marks go, also from what is being deleted or is to be kept."""

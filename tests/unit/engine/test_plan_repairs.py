@@ -3,12 +3,13 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.plan import Action, Plan, Snapshot, plan
+from starling.engine.plan import DOUBTED, Action, Plan, Snapshot, met, plan
 from starling.engine.prepare import Desired
 from starling.engine.unit import Phase, Problem
 from tests.unit.engine.planning import (
@@ -45,7 +46,7 @@ def test_each_reason_to_apply() -> None:
     assert of_one(missing("a", manifest="")) == ["new"]
     assert of_one(missing("a")) == ["missing"]
     assert of_one(record("a", entry=8)) == ["drifted"]
-    assert of_one(record("a", expected=0)) == ["not known to be as it was left"]
+    assert of_one(record("a", expected=0)) == [DOUBTED]
     assert of_one(record("a", readiness=Readiness.TERMINATING)) == ["is being deleted, and will be made anew"]
 
 
@@ -117,6 +118,27 @@ def test_a_problem_stops_later_waves_and_no_others() -> None:
     assert told(blocked_at(0)) == ["apply a"]
     assert told(blocked_at(1)) == ["apply a", "wait a", "apply b"]
     assert told(blocked_at(2)) == ["apply a", "wait a", "apply b", "wait b", "apply c"]
+
+
+@pytest.mark.parametrize(("blocked", "theirs"), [(0, 2), (2, 0)])
+def test_of_several_problems_the_first_wave_counts(blocked: int, theirs: int) -> None:
+    """Wherever they were found; and what is neither wrong nor to be done is counted as unchanged."""
+    objects = [desired("a"), desired("b", 1), desired("c", 2), desired("theirs", theirs)]
+    wanted = prepared(*objects, problems=[Problem("UnknownKind", "no such kind")], blocked=blocked)
+    made = plan(wanted, snapshot(record("c", 2), others={key("theirs"): (OTHER, True)}), UNIT)
+    assert told(made) == ["apply a"]
+    assert (len(made.problems), made.unchanged) == (2, 1)
+
+
+def test_what_is_being_deleted_is_waited_for_until_it_is_gone() -> None:
+    """Not until it is ready: it never will be."""
+    going = record("a", readiness=Readiness.TERMINATING)
+    [wait] = plan(prepared(desired("a")), snapshot(going), UNIT).tasks
+    assert wait.action is Action.WAIT
+    assert not met(wait, {going.key: going})
+    assert not met(wait, {going.key: record("a")})
+    assert met(wait, {going.key: missing("a")})
+    assert met(wait, {})
 
 
 def test_crds_are_waited_for_in_a_wave_with_a_problem() -> None:

@@ -1,6 +1,7 @@
 """What a unit's status says, when there is something to do for it, and when time alone gives a reason to look."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starling.aio import Backoff
-from starling.engine.cache import Record
+from starling.engine.cache import ClusterCache, Record
 from starling.engine.contention import Contention
-from starling.engine.health import Readiness
+from starling.engine.health import Readiness, assess
 from starling.engine.inventory import baseline
+from starling.engine.ownership import LABEL
 from starling.engine.plan import Action, Task
-from starling.engine.state import UnitState, as_left, status_of, unknown_status
+from starling.engine.state import UnitState, as_left, recover, status_of, unknown_status
 from starling.engine.unit import MOST_PROBLEMS, Drift, Phase, Problem, Unit, UnitStatus
 from starling.kube import Unreachable
 from starling.objects import ObjectKey
@@ -74,6 +76,14 @@ def test_a_problem_is_a_failure_and_is_told() -> None:
     assert len(status_of(many, {}, NOW).problems) == MOST_PROBLEMS
 
 
+def test_a_complaint_is_told_and_harms_nothing() -> None:
+    """Of an object that is Current; one that isn't yet says so by its readiness."""
+    there = owned(record("a", message="no endpoints"), record("b", readiness=Readiness.IN_PROGRESS, message="soon"))
+    status = status_of(state_with(), there, NOW)
+    assert [(each.reason, each.key) for each in status.problems] == [("Complains", key("a"))]
+    assert status.readiness is Readiness.IN_PROGRESS
+
+
 def test_one_that_takes_too_long_has_failed() -> None:
     """Not before its time; and it is well again when its objects are."""
     slow = owned(record("a", readiness=Readiness.IN_PROGRESS, message="soon"))
@@ -88,6 +98,16 @@ def test_one_that_takes_too_long_has_failed() -> None:
     assert status_of(state, owned(record("a")), NOW + 20).readiness is Readiness.CURRENT
     state.observe(slow, NOW + 30)
     assert status_of(state, slow, NOW + 35).readiness is Readiness.IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    "late", [record("a", readiness=Readiness.IN_PROGRESS), record("a", readiness=Readiness.TERMINATING), missing("a")]
+)
+def test_whatever_is_unfinished_takes_time(late: Record) -> None:
+    """Also what doesn't go, and what doesn't come."""
+    state = state_with(unit=Unit(id=UNIT.id, cluster="edge", timeout=10))
+    state.observe(owned(late), NOW)
+    assert status_of(state, owned(late), NOW + 10).readiness is Readiness.FAILED
 
 
 def test_a_cluster_that_is_away_leaves_the_unit_unknown() -> None:
@@ -127,6 +147,39 @@ def test_remembering_is_not_writing() -> None:
     state = state_with()
     state.remember(status_of(state, owned(record("a")), NOW))
     assert state.says_anything_new(state.stored)
+
+
+def test_what_was_written_down_is_remembered_once() -> None:
+    """All that only the record can tell; also when it is read again, since its cluster was connected anew."""
+    drift, common = Drift(key("a"), ("data.x",), "someone", "12:00"), Drift(key("a"), ("data.y",), "other", "12:00")
+    written = UnitStatus(
+        revision="r2", applied_revision="r1", operation=operation(WANTED), drift=(drift,), shared=(common,)
+    )
+    state = UnitState(unit=UNIT, look=False)
+    for _ in range(2):
+        state.remember(written)
+    assert state.look
+    told = status_of(state, {}, NOW)
+    assert (told.revision, told.applied_revision, told.operation) == ("r2", "r1", written.operation)
+    assert (told.drift, told.shared) == ((drift,), (common,))
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["as left", "changed"])
+def test_what_was_written_down_is_compared_once(left: bool) -> None:
+    """Then it is what is there that counts; the baseline stays only if that is as it was."""
+    cache = ClusterCache(LABEL, assess, lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    cache.expect(UNIT.id, {key("a"): ""}, as_left=False)
+    entry = cache.owned(UNIT.id)[key("a")].entry
+    written = UnitStatus(
+        inventory={key("a"): "d1"}, baseline=baseline([(key("a"), "d1", entry if left else entry + 1)])
+    )
+    state = UnitState(unit=UNIT)
+    state.remember(written)
+    recover(UNIT, state, cache, NOW)
+    assert state.baseline == (written.baseline if left else "")
+    assert cache.owned(UNIT.id)[key("a")].manifest == "d1"
+    assert state.stored_kinds() == frozenset()
+    assert NOW < state.due <= NOW + UNIT.interval
 
 
 def test_the_baseline_tells_whether_anything_changed() -> None:
@@ -210,6 +263,15 @@ def test_what_is_fought_over_rests() -> None:
 
 
 # When to look again
+
+
+def test_everything_is_due_again_within_the_interval() -> None:
+    """Never later than was asked for, and not much earlier."""
+    state = state_with()
+    for _ in range(20):
+        state.put_off(NOW)
+        assert 0.9 * UNIT.interval <= state.due - NOW <= UNIT.interval
+
 
 TIMES = st.floats(0, 2 * NOW) | st.just(NOW)
 

@@ -18,6 +18,7 @@ _SAID: Mapping[Effect, str] = {
     Effect.CREATED: " (created)",
     Effect.REMOVED: " (removed)",
     Effect.REFUSED: " (would be refused)",
+    Effect.REPLACED: " (deleted and created anew)",
 }
 _COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m", "!": "\x1b[33m", "=": "\x1b[1m"}
 _PLAIN = "\x1b[0m"
@@ -62,7 +63,7 @@ def _marked(diff: ObjectDiff) -> Iterator[str]:
     yield f"={key.kind} {name}{_SAID.get(diff.effect, '')}"
     for line in diff.message.split("\n") if diff.message else ():
         yield f"! {line}"
-    if diff.needs_force:
+    if diff.needs_force and diff.effect is Effect.REFUSED:
         yield "! needs force: it would be deleted and created anew"
     for change in diff.changes:
         yield from _change(change)

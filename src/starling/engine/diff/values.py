@@ -17,6 +17,7 @@ class Effect(enum.Enum):
     CREATED = "Created"
     CHANGED = "Changed"
     REMOVED = "Removed"
+    REPLACED = "Replaced"
     REFUSED = "Refused"
 
     def __str__(self) -> str:
@@ -40,9 +41,9 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 class ObjectDiff(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of one object.
 
-    `message` has the server's words for a refusal, or says what isn't known. `needs_force`: refused since it would
-    change what can't be, so only deleting and creating anew would do. `ownership`: an apply writes the object, since
-    managers of its fields change, even where no value does.
+    `message` has the server's words for a refusal, or says what isn't known. `needs_force`: it would change what can't
+    be, so only deleting and creating anew does; Refused without force, Replaced with it. `ownership`: an apply writes
+    the object, since managers of its fields change, even where no value does.
     """
 
     key: ObjectKey

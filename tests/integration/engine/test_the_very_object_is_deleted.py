@@ -1,0 +1,95 @@
+"""A removal means one object in one state: what bears its name by then, or is another's, isn't touched."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from starling.aio import Slots
+from starling.engine import ReconciliationSettings, Unit
+from starling.engine.cache import ClusterCache, Seen
+from starling.engine.health import assess
+from starling.engine.ownership import LABEL, mark, owner
+from starling.engine.prune import delete_object
+from starling.engine.target import Target
+from tests.integration.config_maps import CONFIG_MAPS
+from tests.integration.engine.scene import HOUR, Scene, config_map, key_of
+from tests.integration.engine.traffic import Asked, Traffic
+from tests.integration.engine.world import running_engine, unit_id
+
+
+async def made_anew(scene: Scene) -> Seen:
+    """Another object in place of "a", of someone's own."""
+    await scene.client.delete(CONFIG_MAPS.ref("a", scene.namespace))
+    body = await scene.client.create(CONFIG_MAPS, config_map("a", x="someone's"), namespace=scene.namespace)
+    return body.decode(Seen)
+
+
+@pytest.mark.parametrize("end", ["dropped", "deleted"])
+async def test_made_anew_as_the_deletion_is_on_its_way(scene: Scene, traffic: Traffic, end: str) -> None:
+    """When it was planned and sent, nobody could know; the API server is told which one was meant."""
+    unit = scene.render("web", config_map("a", x="1"), config_map("b"), interval=HOUR)
+    others: list[Seen] = []
+
+    async def overtake(asked: Asked) -> None:
+        if (asked.verb, asked.name) == ("delete", "a") and not others:
+            others.append(await made_anew(scene))
+
+    async with running_engine(scene):
+        await scene.synced(unit)
+        traffic.before = overtake
+        if end == "dropped":
+            scene.render("web", config_map("b"), interval=HOUR)
+            await scene.synced(unit)
+        else:
+            scene.render("web", deleting=True)
+            await scene.until(unit, lambda status: status.removed)
+        (other,) = others
+        assert (await scene.live("a"))["metadata"]["uid"] == other.metadata.uid
+        assert "a" not in {key.name for key in scene.status(unit).inventory}
+
+
+@pytest.mark.parametrize(("verb", "policy"), [("delete", ""), ("patch", "keep")], ids=["deleted", "left"])
+async def test_another_takes_it_as_the_request_is_on_its_way(
+    scene: Scene, traffic: Traffic, verb: str, policy: str
+) -> None:
+    """The object and their marks on it stay."""
+    moving = config_map("a", x="1")
+    moving["metadata"]["annotations"] = {"helm.sh/resource-policy": policy}
+    unit = scene.render("web", moving, config_map("b"), interval=HOUR)
+    other, key = unit_id("other", namespace=scene.namespace), key_of(moving, scene.namespace)
+    theirs = mark({"metadata": {}}, other, key)
+    taken: list[str] = []
+
+    async def overtake(asked: Asked) -> None:
+        if (asked.verb, asked.name) == (verb, "a") and not taken:
+            taken.append(asked.name)
+            await scene.client.merge_patch(CONFIG_MAPS.ref("a", scene.namespace), theirs, manager="someone")
+
+    async with running_engine(scene):
+        await scene.synced(unit)
+        traffic.before = overtake
+        scene.render("web", config_map("b"), interval=HOUR)
+        await scene.synced(unit)
+        assert taken
+        marks = (await scene.live("a"))["metadata"]
+        assert owner(key, marks["labels"], marks["annotations"]) == other
+        assert "a" not in {key.name for key in scene.status(unit).inventory}
+
+
+async def test_a_version_does_not_tell_which_object_it_is(scene: Scene) -> None:
+    """A cluster that was restored counts anew: what stands there may have come to the version that is known."""
+    unit = Unit(id=unit_id("web", namespace=scene.namespace), cluster="here")
+    key = key_of(config_map("a"), scene.namespace)
+    ours = mark(config_map("a", x="1"), unit.id, key)
+    body = await scene.client.create(CONFIG_MAPS, ours, namespace=scene.namespace)
+    cache = ClusterCache(LABEL, assess, lambda: datetime.now(UTC))
+    known = cache.see(CONFIG_MAPS, body.decode(Seen))
+    other = await made_anew(scene)
+    assert known is not None
+    known = msgspec.structs.replace(known, version=int(other.metadata.resource_version))
+    settings, places = ReconciliationSettings(), asyncio.Semaphore(1)
+    target = Target(unit, scene.client, scene.client, cache, settings, places, Slots(1, HOUR), 1)
+    assert await delete_object(target, CONFIG_MAPS.ref("a", scene.namespace), known)
+    assert (await scene.live("a"))["metadata"]["uid"] == other.metadata.uid
