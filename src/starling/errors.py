@@ -3,13 +3,16 @@
     StarlingError                     reason, hint
     ├── OutOfTime                     what was waited for didn't happen in time
     ├── InputError                    something a person wrote is wrong
-    │   └── ManifestError             … in a manifest: file, document and line
+    │   ├── ManifestError             … in a manifest: file, document and line
+    │   └── RenderError               … in what is rendered; drawn in starling.rendering.errors
     ├── SchemaError                   a Struct that no CRD can express: a mistake in Starling itself
     ├── EngineError                   a unit couldn't be synced
     │   ├── NotOurs                   … since an object that it wants is someone else's
     │   ├── RecordTaken               … since another process has it in hand
     │   ├── Refused                   … since the API server refused a write; the remedy is known
     │   └── Vetoed                    … since a callback said no
+    ├── SourceError                   a repository has no new version for us; drawn in starling.sources.errors
+    ├── ToolMissing                   kustomize or helm can't be had here; drawn in starling.rendering.errors
     ├── LocalError                    a control plane on this machine
     │   └── ToolMissingError          … that needs a program which isn't there
     └── KubeError                     an exchange with an API server; drawn in starling.kube.errors

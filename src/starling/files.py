@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ def private_folder(path: Path) -> Path:
 def write_private(path: Path, content: bytes | str) -> None:
     """Replace a file in one step; at no instant can others read it or anyone see half of it."""
     data = content.encode() if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

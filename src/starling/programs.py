@@ -9,9 +9,83 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["child"]
+import msgspec
+
+__all__ = ["Finished", "OutputTooLong", "child", "run"]
 
 Result = TypeVar("Result")
+
+CHUNK = 1 << 16
+MOST_COMPLAINTS = 1 << 20
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """How a program ended: its exit code (negative for a signal), what it wrote, what it complained about."""
+
+    code: int
+    output: bytes
+    complaints: str
+
+
+class OutputTooLong(Exception):
+    """A program wrote more than it may; it was ended."""
+
+
+async def run(
+    *command: str,
+    environment: Mapping[str, str],
+    within: float,
+    cwd: Path | None = None,
+    feed: bytes | None = None,
+    longest: int = 1 << 30,
+) -> Finished:
+    """Run a program to its end. TimeoutError `within` so many seconds, OutputTooLong beyond `longest` bytes.
+
+    Of its complaints the last megabyte is kept. Whatever happens, nothing that it started outlives the call.
+    """
+    async with (
+        asyncio.timeout(within),
+        child(*command, environment=environment, cwd=cwd, stdin=DEVNULL if feed is None else PIPE) as process,
+    ):
+        reading = asyncio.create_task(_read(process, longest))
+        hearing = asyncio.create_task(_complaints(process))
+        feeding = asyncio.create_task(_feed(process, feed))
+        try:
+            await asyncio.gather(reading, hearing, feeding)
+            return Finished(await process.wait(), reading.result(), hearing.result())
+        finally:  # nobody else may read when the program is ended
+            for task in (reading, hearing, feeding):
+                task.cancel()
+            await asyncio.gather(reading, hearing, feeding, return_exceptions=True)
+
+
+async def _read(process: Process, longest: int) -> bytes:
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    left = longest
+    while part := await process.stdout.read(CHUNK):
+        left -= len(part)
+        if left < 0:
+            raise OutputTooLong
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _complaints(process: Process) -> str:
+    assert process.stderr is not None
+    kept = b""
+    while part := await process.stderr.read(CHUNK):
+        kept = (kept + part)[-MOST_COMPLAINTS:]
+    return kept.decode(errors="replace")
+
+
+async def _feed(process: Process, content: bytes | None) -> None:
+    if content is None or process.stdin is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):  # it ended without reading all; its exit code tells
+        process.stdin.write(content)
+        await process.stdin.drain()
+    process.stdin.close()
 
 
 @asynccontextmanager

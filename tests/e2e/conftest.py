@@ -18,7 +18,11 @@ Starling = Callable[..., "subprocess.CompletedProcess[str]"]
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a user who has nothing yet but the cached build; clusters are ended afterwards."""
     folder = tmp_path_factory.mktemp("user")
-    own = {"STARLING_LOCAL_DIR": str(folder / "clusters"), "NO_COLOR": "1"}
+    own = {
+        "STARLING_LOCAL_DIR": str(folder / "clusters"),
+        "STARLING_CACHE_DIR": str(folder / "cache"),
+        "NO_COLOR": "1",
+    }
     inherited = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     environment = {**inherited, **own, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     try:

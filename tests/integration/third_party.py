@@ -1,19 +1,17 @@
 """Manifests that others publish, taken from their repositories as the Go module proxy carries them.
 
 Go pins, checks and keeps what it downloads: the first run fetches some 20 MB, later ones ask nobody. Charts are
-rendered by a Helm built the same way, kept under `$XDG_CACHE_HOME/starling`. Call these from fixtures or plain tests:
-they block, for a minute or more where Helm has yet to be built. `python -m tests.integration.third_party` does all of
-this beforehand.
+rendered by a Helm that starling.rendering builds, kept under `$XDG_CACHE_HOME/starling`. Call these from fixtures or
+plain tests: they block, for a minute or more where Helm has yet to be built. `python -m tests.integration.third_party`
+does all of this beforehand.
 """
 
 import asyncio
-import fcntl
 import functools
 import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +19,22 @@ from pathlib import Path
 from starling.local import find_binaries
 from starling.local.build import SOURCES, kubernetes_version
 from starling.objects import Manifest, load_manifests, refuse_duplicates
+from starling.rendering import ToolMissing
+from starling.rendering.tools import HELM, KUSTOMIZE, GoProgram, build
 
-__all__ = ["BUNDLES", "Bundle", "Chart", "Files", "Kustomization", "Unavailable", "bundle_named", "helm", "manifests"]
-
-HELM = "helm.sh/helm/v3/cmd/helm"
-HELM_VERSION = "v3.21.4"
+__all__ = [
+    "BUNDLES",
+    "Bundle",
+    "Chart",
+    "Files",
+    "Kustomization",
+    "Unavailable",
+    "bundle_named",
+    "helm",
+    "kustomize",
+    "manifests",
+    "module_folder",
+]
 
 
 class Unavailable(Exception):
@@ -154,24 +163,23 @@ def module_folder(module: str) -> Path:
     return Path(answer["Dir"])
 
 
+@functools.cache
 def helm() -> Path:
-    """Helm's program, built now unless an earlier run left it; who comes meanwhile waits."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    program = cache.absolute() / "starling" / f"helm-{HELM_VERSION}" / "helm"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with (program.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
-            _build_helm(program)
-    return program
+    """The Helm of a known version, built now unless an earlier run left it; who comes meanwhile waits."""
+    return _built(HELM)
 
 
-def _build_helm(program: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-        done = _go("install", "-trimpath", "-ldflags=-s -w", f"{HELM}@{HELM_VERSION}", GOBIN=folder)
-        if done.returncode != 0:
-            raise Unavailable(f"can't build Helm {HELM_VERSION}: {done.stderr.strip()[-1000:]}")
-        (Path(folder) / "helm").replace(program)
+@functools.cache
+def kustomize() -> Path:
+    """The kustomize of a known version, likewise."""
+    return _built(KUSTOMIZE)
+
+
+def _built(tool: GoProgram) -> Path:
+    try:
+        return asyncio.run(build(tool, lambda _: None))
+    except ToolMissing as error:
+        raise Unavailable(error.message) from error
 
 
 def _go(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -195,5 +203,6 @@ def _output(command: list[str], name: str) -> bytes:
 
 
 if __name__ == "__main__":
+    kustomize()
     for wanted in BUNDLES:
         manifests(wanted)

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from starling.local.files import locked, private_folder, write_private
+from starling.files import locked, private_folder, write_private
 
 
 async def test_one_holder_at_a_time(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from starling import __version__
 from starling.aio import slim_tls_buffers
-from starling.cli import apply, console, delete, diff, health, install, local, tree
+from starling.cli import apply, console, delete, diff, health, install, local, render, source, tree
 from starling.errors import InputError, OutOfTime, StarlingError
 from starling.kube import ConfigError
 
@@ -29,6 +29,8 @@ app.command("diff")(diff.diff)
 app.command("delete")(delete.delete)
 app.command("tree")(tree.tree)
 app.command("health")(health.health)
+app.command("render")(render.render)
+app.add_typer(source.app, name="source")
 
 
 def _print_version(wanted: bool) -> None:

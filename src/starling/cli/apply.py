@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from starling.cli import console
-from starling.cli.files import read_manifests
+from starling.cli.materials import (
+    CredentialsFolder,
+    How,
+    KeyFiles,
+    KubeVersion,
+    Materials,
+    PathOption,
+    RefOption,
+    Settings,
+    Strict,
+    Submodules,
+    ValueFiles,
+    Variables,
+)
 from starling.cli.options import (
     AllowEmpty,
     Confirm,
@@ -54,6 +67,16 @@ def apply(
     allow_empty: AllowEmpty = False,
     confirm: Confirm = "",
     force: Force = False,
+    ref: RefOption = "",
+    path: PathOption = ".",
+    values: ValueFiles = None,
+    settings: Settings = None,
+    variables: Variables = None,
+    strict: Strict = False,
+    kube_version: KubeVersion = "",
+    credentials: CredentialsFolder = None,
+    keys: KeyFiles = None,
+    submodules: Submodules = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every object is ready.")] = False,
     timeout: Timeout = "5m",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why; do nothing.")] = False,
@@ -73,10 +96,17 @@ def apply(
 
     starling apply -f ./web --name web --prune --wait
 
-    kustomize build overlays/eu | starling apply -f - --name shop -n shop --dry-run
+    starling apply -f ./overlays/eu --name shop -n shop --substitute CLUSTER=eu-1 --dry-run
+
+    starling apply -f https://github.com/stefanprodan/podinfo --ref '>=6 <7' --path charts/podinfo --name podinfo
     """
+    how = How(
+        path=path, values=values or (), settings=settings or (), variables=variables or (), strict=strict,
+        kube_version=kube_version, release=name, may_be_empty=allow_empty,
+    )  # fmt: skip
+    materials = Materials.of(files, how, ref=ref, credentials=credentials, keys=keys, submodules=submodules)
     wanted = Wanted(
-        reach=Reach(kubeconfig, context, namespace), name=name, manifests=read_manifests(files),
+        reach=Reach(kubeconfig, context, namespace), name=name, materials=materials,
         prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
     )  # fmt: skip
     seconds(timeout)

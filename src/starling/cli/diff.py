@@ -6,7 +6,20 @@ from collections.abc import Sequence
 import typer
 
 from starling.cli import console
-from starling.cli.files import read_manifests
+from starling.cli.materials import (
+    CredentialsFolder,
+    How,
+    KeyFiles,
+    KubeVersion,
+    Materials,
+    PathOption,
+    RefOption,
+    Settings,
+    Strict,
+    Submodules,
+    ValueFiles,
+    Variables,
+)
 from starling.cli.options import (
     AllowEmpty,
     Confirm,
@@ -42,6 +55,16 @@ def diff(
     allow_empty: AllowEmpty = False,
     confirm: Confirm = "",
     force: Force = False,
+    ref: RefOption = "",
+    path: PathOption = ".",
+    values: ValueFiles = None,
+    settings: Settings = None,
+    variables: Variables = None,
+    strict: Strict = False,
+    kube_version: KubeVersion = "",
+    credentials: CredentialsFolder = None,
+    keys: KeyFiles = None,
+    submodules: Submodules = False,
     timeout: Timeout = "1m",
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -57,8 +80,13 @@ def diff(
 
     starling diff -f ./web --name web --prune
     """
+    how = How(
+        path=path, values=values or (), settings=settings or (), variables=variables or (), strict=strict,
+        kube_version=kube_version, release=name, may_be_empty=allow_empty,
+    )  # fmt: skip
+    materials = Materials.of(files, how, ref=ref, credentials=credentials, keys=keys, submodules=submodules)
     wanted = Wanted(
-        reach=Reach(kubeconfig, context, namespace), name=name, manifests=read_manifests(files),
+        reach=Reach(kubeconfig, context, namespace), name=name, materials=materials,
         prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
     )  # fmt: skip
     limit = seconds(timeout)

@@ -51,13 +51,13 @@ Namespace = Annotated[
     ),
 ]
 Files = Annotated[
-    list[Path],
+    list[str],
     typer.Option(
         "-f",
         "--file",
-        metavar="DIR|FILE|-",
-        help="YAML or JSON; of a folder every *.yaml, *.yml and *.json in it, hidden ones left out; - is stdin. "
-        "May be repeated.",
+        metavar="DIR|FILE|URL|-",
+        help="What `starling render` takes: a kustomization, a chart, a folder of YAML and JSON, a git repository's "
+        "address; or a file; - is stdin. May be repeated.",
         show_default=False,
     ),
 ]

@@ -5,13 +5,14 @@ import logging
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from starling.cli.materials import Cluster, Materials
 from starling.engine import (
     Action,
     Change,
@@ -58,16 +59,28 @@ class Wanted:
 
     reach: Reach
     name: str
-    manifests: Sequence[Manifest]
+    materials: Materials
     prune: bool
     allow_empty: bool
     confirm: str
     force: bool
 
-    def opened(self) -> AbstractAsyncContextManager["Session"]:
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["Session"]:
         """An engine that has the unit, and isn't running yet."""
         how = {"prune": self.prune, "allow_empty": self.allow_empty, "confirm": self.confirm, "force": self.force}
-        return opened(self.reach, self.name, self.manifests, **how)
+        manifests = await self.materials.manifests(self._target)
+        async with opened(self.reach, self.name, manifests, **how) as session:
+            yield session
+
+    async def _target(self) -> Cluster:
+        """What a chart is told of the cluster: the same as Helm would tell it."""
+        async with connected(self.reach) as (client, namespace):
+            version = (await client.raw("GET", "/version")).json()["gitVersion"]
+            served = await client.discovery.resources()
+        groups = {each.gvk.api_version for each in served}
+        kinds = {f"{each.gvk.api_version}/{each.kind}" for each in served}
+        return Cluster(version, sorted(groups | kinds), namespace)
 
 
 @dataclass(frozen=True, slots=True)

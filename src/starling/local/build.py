@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from starling.local.children import child
+from starling.files import locked
 from starling.local.errors import LocalError, ToolMissingError
-from starling.local.files import locked
+from starling.programs import child
 
 __all__ = ["build_control_plane"]
 

@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 import yaml
 
+from starling.files import private_folder, write_private
 from starling.local.commands import CLIENTS, CONTROL_PLANE, WORKLOADS
-from starling.local.files import private_folder, write_private
 from starling.local.pki import Pki
 from starling.local.processes import find
 

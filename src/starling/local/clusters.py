@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from starling.errors import InputError, StarlingError
+from starling.files import locked, private_folder
 from starling.local.binaries import Binaries, find_binaries
 from starling.local.cluster import STATE, LocalCluster, read_cluster
 from starling.local.commands import CONTROL_PLANE, WORKLOADS
 from starling.local.errors import LocalError
-from starling.local.files import locked, private_folder
 from starling.local.processes import find, find_all, kill
 from starling.local.start import bring_up, free_port
 

@@ -6,6 +6,7 @@ import hmac
 import logging
 import os
 import shutil
+import ssl
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from http import HTTPStatus
@@ -15,8 +16,8 @@ from typing import Self
 
 from aiohttp import hdrs, web
 
-from starling.local.children import child
 from starling.local.errors import LocalError, ToolMissingError
+from starling.programs import child
 
 __all__ = ["GitServer"]
 
@@ -40,9 +41,11 @@ class GitServer:
         username: str | None = None,
         password: str | None = None,
         port: int = 0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.root = root.resolve()
         self.port = port
+        self._tls = tls
         self._username = username or ""
         secret = f"{username or ''}:{password or ''}"
         self._expected = base64.b64encode(secret.encode()) if username or password else None
@@ -61,14 +64,14 @@ class GitServer:
     @property
     def url(self) -> str:
         """Where the server listens; a repository's URL is this, a slash, and its path below the root."""
-        return f"http://{HOST}:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}"
 
     async def __aenter__(self) -> Self:
         if not shutil.which("git"):
             raise ToolMissingError("there is no git on this machine, which serves the repositories")
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, HOST, self.port).start()
+            await web.TCPSite(self._runner, HOST, self.port, ssl_context=self._tls).start()
         except OSError as error:
             await self._runner.cleanup()
             raise LocalError(f"the git server can't listen on {HOST}:{self.port}: {error.strerror}") from error

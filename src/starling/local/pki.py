@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from starling.local.files import private_folder, write_private
+from starling.files import private_folder, write_private
 
 __all__ = ["Pair", "Pki"]
 

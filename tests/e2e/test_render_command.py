@@ -1,0 +1,148 @@
+"""`starling render` and `source check`, and the same places given to apply and diff."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.applying import On
+from tests.e2e.conftest import Starling
+from tests.integration.sources.repositories import Repository
+
+CHART = {
+    "charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "charts/web/values.yaml": "colour: red\nsize: 1\n",
+    "charts/web/templates/web.yaml": (
+        "apiVersion: v1\nkind: ConfigMap\n"
+        "metadata:\n  name: {{ .Release.Name }}\n  namespace: {{ .Release.Namespace }}\n"
+        'data:\n  colour: {{ .Values.colour }}\n  size: "{{ .Values.size }}"\n'
+        "  kubernetes: {{ .Capabilities.KubeVersion.Version }}\n"
+        '  serves: "{{ .Capabilities.APIVersions.Has "apps/v1/Deployment" }}"\n'
+    ),
+}
+KUSTOMIZATION = {
+    "base/kustomization.yaml": "resources: [a.yaml]\n",
+    "base/a.yaml": (
+        'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {cluster: "${CLUSTER}", ring: "${RING:-stable}"}\n'
+    ),
+    "overlays/eu/kustomization.yaml": "resources: [../../base]\nnamePrefix: eu-\n",
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository with a chart and a kustomization, tagged."""
+    made = Repository(tmp_path_factory.mktemp("repositories") / "app.git")
+    made.commit({**CHART, **KUSTOMIZATION})
+    made.tag("v1.0.0")
+    made.commit({"charts/web/values.yaml": "colour: blue\nsize: 1\n"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def on(starling: Starling, kubectl: list[str]) -> On:
+    """Commands on a bare cluster."""
+    up = starling("local", "up", "render")
+    assert up.returncode == 0, up.stderr
+    return On(starling, kubectl, up.stdout.strip(), "shop")
+
+
+def objects(text: str) -> dict[str, dict[str, object]]:
+    """What was printed, by name."""
+    return {each["metadata"]["name"]: each for each in yaml.safe_load_all(text)}
+
+
+def test_an_overlay_may_use_what_its_work_tree_has(starling: Starling, repository: Repository) -> None:
+    """Variables come in, defaults where none is given."""
+    overlay = str(repository.work / "overlays/eu")
+    done = starling("render", overlay, "--substitute", "CLUSTER=eu-1", "--strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert objects(done.stdout)["eu-a"]["data"] == {"cluster": "eu-1", "ring": "stable"}
+    missing = starling("render", overlay, "--strict")
+    assert missing.returncode == 2
+    assert "CLUSTER is not set" in missing.stderr
+    assert "ConfigMap eu-a" in missing.stderr
+
+
+def test_a_chart_takes_values_and_settings(starling: Starling, repository: Repository, tmp_path: Path) -> None:
+    """Files in order, then what is set."""
+    (tmp_path / "prod.yaml").write_text("colour: green\nsize: 2\n")
+    place = str(repository.work / "charts/web")
+    options = ("--values", str(tmp_path / "prod.yaml"), "--set", "size=3", "--kube-version", "1.30.1", "-n", "shop")
+    done = starling("render", place, *options, "--release", "live")
+    assert done.returncode == 0, done.stderr
+    assert objects(done.stdout)["live"]["data"] == {
+        "colour": "green", "size": "3", "kubernetes": "v1.30.1", "serves": "false",
+    }  # fmt: skip
+    piped = starling("render", place, "--values", "-", stdin="colour: black\n")
+    assert objects(piped.stdout)["web"]["data"]["colour"] == "black"  # type: ignore[index]
+
+
+def test_a_repository_at_a_version(starling: Starling, repository: Repository) -> None:
+    """By branch, tag, range and commit; without a ref its main branch. It is said which version that is."""
+    first = repository.git("rev-parse", "v1.0.0").strip()
+    for ref, colour, revision in (
+        ((), "blue", f"main@sha1:{repository.head()}"),
+        (("--ref", "main"), "blue", f"main@sha1:{repository.head()}"),
+        (("--ref", "v1.0.0"), "red", f"v1.0.0@sha1:{first}"),
+        (("--ref", ">=1.0.0 <2"), "red", f"v1.0.0@sha1:{first}"),
+        (("--ref", first), "red", f"sha1:{first}"),
+        (("--ref", "branch=main"), "blue", f"main@sha1:{repository.head()}"),
+    ):
+        done = starling("render", repository.url, *ref, "--path", "charts/web")
+        assert objects(done.stdout)["web"]["data"]["colour"] == colour  # type: ignore[index]
+        assert done.stderr == f"{repository.url} at {revision}\n"
+        assert starling("source", "check", repository.url, *ref).stdout == f"{revision}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("source", "check", "{url}", "--ref", "nope"), 3, "there is no branch nope; there are main"),
+        (("source", "check", "{url}", "--ref", ">=9"), 3, "none of 1 tags is a version in >=9; there are v1.0.0"),
+        (("source", "check", "ext::sh"), 2, "is no address of a git repository"),
+        (("source", "check", "https://me:hunter2@git.example/x"), 2, "belong in the credentials"),
+        (("render", "{url}", "--path", "charts/wbe"), 2, "there is charts/web"),
+        (("render", "{work}/overlays/eu", "--ref", "main"), 2, "are for repositories"),
+        (("render", "{work}/overlays/eu", "--substitute", "CLUSTER"), 2, "--substitute CLUSTER has no value"),
+        (("render", "{work}/overlays/eu", "--set", "a=b"), 2, "takes no values"),
+        (("render", "{work}/nothing"), 2, "there is no file or folder"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    starling: Starling, repository: Repository, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    """With an exit code that tells a wrong call from a failure, and no secret."""
+    done = starling(*(each.format(url=repository.url, work=repository.work) for each in arguments))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_credentials_are_files(starling: Starling, repository: Repository, tmp_path: Path) -> None:
+    """As a Secret that is mounted; keys to verify with are files, too."""
+    (tmp_path / "username").write_text("me\n")
+    wrong = starling("source", "check", repository.url, "--credentials", str(tmp_path))
+    assert wrong.returncode == 2
+    assert "username without a password" in wrong.stderr
+    keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
+    subprocess.run(keygen, check=True, env={"PATH": os.environ["PATH"]})
+    unsigned = starling("source", "check", repository.url, "--verify", str(tmp_path / "key.pub"))
+    assert unsigned.returncode == 3
+    assert "isn't signed" in unsigned.stderr
+
+
+def test_apply_and_diff_take_the_same(on: On, repository: Repository) -> None:
+    """A chart of a repository is told of the cluster that it goes to, and released under the unit's name."""
+    place = ("-f", repository.url, "--ref", "v1.0.0", "--path", "charts/web", "--name", "live", "--set", "size=7")
+    assert on.run("diff", *place).returncode == 1
+    assert on.ok("apply", *place) == [f"ConfigMap {on.namespace}/live created"]
+    live = on.get("configmap", "live")["data"]
+    assert (live["colour"], live["size"], live["serves"]) == ("red", "7", "true")
+    assert live["kubernetes"].startswith("v1.")
+    assert on.run("diff", *place).returncode == 0
+    overlay = ("-f", str(repository.work / "overlays/eu"), "--name", "overlay", "--substitute", "CLUSTER=eu-1")
+    assert on.ok("apply", *overlay) == [f"ConfigMap {on.namespace}/eu-a created"]
+    assert on.get("configmap", "eu-a")["data"] == {"cluster": "eu-1", "ring": "stable"}

@@ -1,0 +1,10 @@
+module starling.dev/goenvsubst
+
+go 1.26.0
+
+require (
+	github.com/fluxcd/pkg/envsubst v1.8.0
+	sigs.k8s.io/yaml v1.6.0
+)
+
+require go.yaml.in/yaml/v2 v2.4.3 // indirect
