@@ -1,7 +1,7 @@
 """Following a Source: a look every so often, told when something is new or wrong."""
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from starling.aio import SYSTEM_CLOCK, Clock
@@ -27,7 +27,7 @@ async def follow(
     *,
     interval: float = 60.0,
     clock: Clock = SYSTEM_CLOCK,
-) -> AsyncIterator[Artifact | StarlingError]:
+) -> AsyncGenerator[Artifact | StarlingError, None]:
     """Each new artifact, and each error that is another than before; the first look is at once."""
     told: Artifact | None = None
     wrong = ""
