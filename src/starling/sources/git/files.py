@@ -62,7 +62,7 @@ class Reading(msgspec.Struct, frozen=True):
         if len(found) > MOST_CHANGES:
             return None
         wanted = self._wanted(found)
-        blobs = await self._read({each.object for each in wanted})
+        blobs = await self._read(_paths(wanted))
         gone = {each.path: None for each in found if not self.ignore.ignores(each.path)}
         return {**gone, **{each.path: _file(each, blobs) for each in wanted}}
 
@@ -72,37 +72,38 @@ class Reading(msgspec.Struct, frozen=True):
     async def _blobs(self, wanted: Iterable[GitEntry]) -> dict[str, Known]:
         """What the store calls each file's content."""
         known = await asyncio.to_thread(self._index().read)
-        names = {each.object for each in wanted}
-        digests = {known[name].digest for name in names if name in known}
+        paths = _paths(wanted)
+        digests = {known[name].digest for name in paths if name in known}
         lost = await asyncio.to_thread(self.store.lacking, digests)
-        return known | await self._read({name for name in names if name not in known or known[name].digest in lost})
+        unread = {name: path for name, path in paths.items() if name not in known or known[name].digest in lost}
+        return known | await self._read(unread)
 
     def _index(self) -> BlobIndex:
         return BlobIndex(self.mirror.folder.with_suffix(".blobs"))
 
-    async def _read(self, names: set[str]) -> dict[str, Known]:
-        """Bring blobs into the store; what a fetch left out is fetched now, all at once."""
-        if not names:
+    async def _read(self, paths: Mapping[str, str]) -> dict[str, Known]:
+        """Bring blobs, given with a path of each, into the store; what a fetch left out is fetched now, all at once."""
+        if not paths:
             return {}
-        read, missing = await self._read_all(sorted(names))
+        read, missing = await self._read_all(paths)
         if missing:
             await self.mirror.fetch_files(self.git, missing, self.within)
             more, missing = await self._read_all(missing)
             read |= more
         if missing:
-            raise SourceError(f"{self.mirror.url}: the server doesn't give all files: {missing[0]} is missing")
+            raise SourceError(f"{self.mirror.url}: the server doesn't give {next(iter(missing.values()))}")
         await asyncio.to_thread(self._index().append, read)
         return read
 
-    async def _read_all(self, names: list[str]) -> tuple[dict[str, Known], list[str]]:
+    async def _read_all(self, paths: Mapping[str, str]) -> tuple[dict[str, Known], dict[str, str]]:
         """Those that could be read, and those that aren't there."""
         read: dict[str, Known] = {}
-        missing: list[str] = []
+        missing: dict[str, str] = {}
         batch: dict[str, bytes] = {}
         size = 0
-        async for name, content in self.mirror.contents(names, self.largest_file):
+        async for name, content in self.mirror.contents(paths, self.largest_file):
             if content is None:
-                missing.append(name)
+                missing[name] = paths[name]
                 continue
             batch[name] = content
             size += len(content)
@@ -114,6 +115,11 @@ class Reading(msgspec.Struct, frozen=True):
     async def _add(self, batch: Mapping[str, bytes]) -> dict[str, Known]:
         digests = await asyncio.to_thread(self.store.add_all, list(batch.values()))
         return {name: Known(each, len(batch[name])) for name, each in zip(batch, digests, strict=True)}
+
+
+def _paths(wanted: Iterable[GitEntry]) -> dict[str, str]:
+    """The blobs of files, each with the path of one that has it."""
+    return {each.object: each.path for each in wanted}
 
 
 def _file(entry: GitEntry, blobs: Mapping[str, Known]) -> Entry:

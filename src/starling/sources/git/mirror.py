@@ -6,7 +6,7 @@ new. It is a cache: what was made of it is in the artifact store, and a broken o
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -100,8 +100,8 @@ class Mirror:
         parts = done.split(b"\0")[:-1]
         return [_changed(head, name) for head, name in zip(parts[::2], parts[1::2], strict=True)]
 
-    async def contents(self, files: Sequence[str], largest: int) -> AsyncIterator[tuple[str, bytes | None]]:
-        """The blobs one after the other, None for those that were never fetched; Refused for one that is too large."""
+    async def contents(self, files: Mapping[str, str], largest: int) -> AsyncIterator[tuple[str, bytes | None]]:
+        """Blobs one after the other, None for those that were never fetched; Refused, with its path, if too large."""
         command = ("git", "cat-file", "--batch", "--buffer")
         async with child(
             *command, environment=LOCALLY.environment, cwd=self.folder, stdin=asyncio.subprocess.PIPE
@@ -110,7 +110,7 @@ class Mirror:
             assert process.stdout is not None
             feeding = asyncio.create_task(_feed(process.stdin, files))
             try:
-                for each in files:
+                for each, path in files.items():
                     head = (await process.stdout.readline()).split()
                     if len(head) == 2:
                         yield each, None
@@ -118,7 +118,10 @@ class Mirror:
                     if len(head) != 3:
                         raise SourceError(f"{self.url}: the copy of the repository on this machine can't be read")
                     if int(head[2]) > largest:
-                        raise Refused(f"{self.url}: a file of {int(head[2]):,} bytes, more than {largest:,}")
+                        raise Refused(
+                            f"{self.url}: {path} has {int(head[2]):,} bytes, more than {largest:,}",
+                            hint="leave it out with an ignore pattern",
+                        )
                     content = await process.stdout.readexactly(int(head[2]) + 1)
                     yield each, content[:-1]
             finally:
