@@ -26,7 +26,7 @@ check: setup ## Formatting, lint, types, layers
 	@$(RUN) lint-imports
 
 soak: build tools ## The fault and fuzz tests with many more rounds (ROUNDS=20)
-	@STARLING_ROUNDS=$(ROUNDS) $(RUN) pytest -m rounds --timeout 3600
+	@STARLING_ROUNDS=$(ROUNDS) $(RUN) pytest -m rounds --timeout 3600 -n $(WORKERS) --dist worksteal
 
 bench: build ## Figures, as ratios against the raw API server in the same run
 	@$(RUN) python -m benchmarks

@@ -1,4 +1,4 @@
-"""Programs that we run and wait for, ended together with all that they started, whatever happens to us."""
+"""Programs that we run and wait for, ended together with their whole group, whatever happens to us."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def run(
 ) -> Finished:
     """Run a program to its end. TimeoutError `within` so many seconds, OutputTooLong beyond `longest` bytes.
 
-    Of its complaints the last megabyte is kept. Whatever happens, nothing that it started outlives the call.
+    Of its complaints the last megabyte is kept. Whatever happens, nothing of its group outlives the call.
     """
     async with (
         asyncio.timeout(within),
@@ -105,14 +105,22 @@ async def child(
 
 
 async def end(starting: "asyncio.Task[Process]") -> None:
-    """Kill a program's group, and take what is left in its pipes, without which it doesn't count as ended.
+    """Kill a program's group, and let go of its pipes, without which it doesn't count as ended.
 
-    A program that has ended itself may have left others, which hold its pipes.
+    Others may hold them: who has left the group, as a daemon does, is nobody that we know, and isn't waited for.
     """
     process = await starting
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.communicate()
+    if process.stdin is not None:
+        feed = process.stdin.transport
+        if not feed.is_closing() or feed.get_write_buffer_size():  # else it is closed, or just about to be
+            feed.abort()
+    for number in (1, 2):
+        # Not the whole transport's close(): that may take the exit code away from who waits for it.
+        if pipe := process._transport.get_pipe_transport(number):  # type: ignore[attr-defined]  # noqa: SLF001
+            pipe.close()
+    await process.wait()
 
 
 async def uninterrupted(task: "asyncio.Task[Result]") -> Result:

@@ -169,21 +169,28 @@ def test_waiting_has_an_end(on: On, tmp_path: Path) -> None:
     assert f"web isn't ready after 1s: Deployment.apps {on.namespace}/web is InProgress: " in late.stderr
 
 
-@pytest.mark.parametrize("more", [(), ("-o", "json")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("by", "more"),
+    [(signal.SIGINT, ()), (signal.SIGINT, ("-o", "json")), (signal.SIGTERM, ())],
+    ids=["Ctrl-C", "Ctrl-C and JSON", "SIGTERM"],
+)
 async def test_interrupted_it_carries_on(
-    on: On, tmp_path: Path, environment: dict[str, str], more: tuple[str, ...]
+    on: On, tmp_path: Path, environment: dict[str, str], by: signal.Signals, more: tuple[str, ...]
 ) -> None:
-    """Ctrl-C while a wave is waited for is 130, no half a document; the next run finds what is done, does the rest."""
+    """Ctrl-C while a wave is waited for is 130, no half a document; the next run finds what is done, does the rest.
+
+    SIGTERM is the same, but 143.
+    """
     files = write(tmp_path, {"web.yaml": deployment("web"), "later.yaml": config_map("later", wave=1)})
     command = ("starling", "apply", *on.where, "-f", files, "--name", "web", *more)
     process = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     await until(lambda: on.get("deployment", "web") is not None)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     said, told = await process.communicate()
-    ending = ["interrupted", "hint: the same command carries on from here"]
-    assert (process.returncode, told.decode().splitlines()[-2:]) == (130, ending)
+    ending = ["interrupted" if by is signal.SIGINT else "ended", "hint: the same command carries on from here"]
+    assert (process.returncode, told.decode().splitlines()[-2:]) == (128 + by, ending)
     assert said.decode().splitlines() == ([] if more else [f"Deployment.apps {on.namespace}/web created"])
     assert on.get("configmap", "later") is None
     patch = ("-n", on.namespace, "--subresource=status", "--type=merge", "-p", json.dumps({"status": READY}))

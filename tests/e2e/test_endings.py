@@ -1,13 +1,18 @@
 """However a command ends, its exit code says how, and running it again is right."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from starling.local import GitServer
 from tests.e2e.conftest import Starling
 from tests.waiting import until
 
@@ -37,6 +42,66 @@ async def test_interrupted_before_it_has_begun(environment: dict[str, str]) -> N
     early.send_signal(signal.SIGINT)
     said, told = await early.communicate()
     assert (early.returncode, said, told) == (130, b"", b"interrupted\n")
+
+
+async def test_ended_while_git_waits(environment: dict[str, str], tmp_path: Path) -> None:
+    """SIGTERM is 143 and one word; the files that git has the password from are gone by then, and so is git."""
+    asked = asyncio.Event()
+
+    class Silent(GitServer):
+        async def _serve(self, request: web.Request) -> web.StreamResponse:
+            asked.set()
+            await asyncio.Event().wait()
+            return await super()._serve(request)
+
+    secret, temporary = tmp_path / "secret", tmp_path / "temporary"
+    for folder, files in ((secret, {"username": "me", "password": "hunter2"}), (temporary, {})):
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    async with Silent(tmp_path) as server:
+        url = f"{server.url}/app.git"
+        check = await asyncio.create_subprocess_exec(
+            *("starling", "source", "check", url, "--credentials", str(secret)),
+            env={**environment, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        await asked.wait()
+        assert gits(url)
+        assert any(temporary.iterdir())
+        check.send_signal(signal.SIGTERM)
+        said, told = await check.communicate()
+        assert (check.returncode, said, told) == (143, b"", b"ended\n")
+        assert (gits(url), list(temporary.iterdir())) == ([], [])
+
+
+def gits(url: str) -> list[bytes]:
+    """The command lines of git, and of what it runs, that have this address."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(process.read_bytes())
+    return [line for line in found if url.encode() in line and b"git" in line.split(b"\0")[0]]
+
+
+@pytest.mark.parametrize(("number", "ending"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)], ids=str)
+async def test_ended_while_stdin_is_read(environment: dict[str, str], number: signal.Signals, ending: int) -> None:
+    """Who waits for input is ended at once: by the first Ctrl-C, and SIGTERM finds nothing to put away."""
+    reader, writer = os.pipe()
+    waits = await asyncio.create_subprocess_exec(
+        *("starling", "apply", "-f", "-", "--name", "web"), env=environment, stdin=reader, stderr=subprocess.DEVNULL
+    )
+    try:
+        os.write(writer, b"#")
+        await until(lambda: fcntl.ioctl(reader, termios.FIONREAD, b"1234") == bytes(4))
+        waits.send_signal(number)
+        async with asyncio.timeout(10):
+            assert await waits.wait() == ending
+    finally:
+        os.close(writer)
+        os.close(reader)
+        await waits.wait()
 
 
 def test_output_that_nobody_reads(environment: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.applying import On
+from tests.e2e.applying import On, write
 from tests.e2e.conftest import Starling
 from tests.integration.sources.repositories import Repository
 
@@ -146,3 +146,29 @@ def test_apply_and_diff_take_the_same(on: On, repository: Repository) -> None:
     overlay = ("-f", str(repository.work / "overlays/eu"), "--name", "overlay", "--substitute", "CLUSTER=eu-1")
     assert on.ok("apply", *overlay) == [f"ConfigMap {on.namespace}/eu-a created"]
     assert on.get("configmap", "eu-a")["data"] == {"cluster": "eu-1", "ring": "stable"}
+
+
+@pytest.mark.parametrize(
+    ("place", "refusal", "options", "name"),
+    [
+        ("charts/web", "say which it is", ("--package", "helm", "--release", "other"), "other"),
+        ("remote", "which is remote", ("--allow-remote", "--substitute", "CLUSTER=eu-1"), "a"),
+    ],
+    ids=["--package", "--allow-remote"],
+)
+def test_apply_and_diff_can_be_told_what_render_is_told(
+    on: On, tmp_path: Path, place: str, refusal: str, options: tuple[str, ...], name: str
+) -> None:
+    """Which of two packages is meant and what its release is called; that bases may come from elsewhere."""
+    elsewhere = Repository(tmp_path / "base.git")
+    elsewhere.commit(KUSTOMIZATION)
+    remote = f"resources: ['{elsewhere.url}//base?ref=main']\n"
+    both = "resources: [templates/web.yaml]\n"
+    more = {"charts/web/kustomization.yaml": both, "remote/kustomization.yaml": remote}
+    wanted = ("-f", write(tmp_path / "files", {**CHART, **more}), "--path", place, "--name", f"told-{name}")
+    for command in ("diff", "apply"):
+        refused = on.run(command, *wanted)
+        assert (refused.returncode, refusal in refused.stderr) == (2, True), refused.stderr
+    assert on.run("diff", *wanted, *options).returncode == 1
+    assert on.ok("apply", *wanted, *options) == [f"ConfigMap {on.namespace}/{name} created"]
+    assert on.run("diff", *wanted, *options).returncode == 0

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+import time
 
 import pytest
 
@@ -41,3 +43,21 @@ async def test_a_run_has_an_end(where: str) -> None:
     with pytest.raises(TimeoutError if where else OutputTooLong):
         await run("sh", "-c", endless, environment=HERE, within=2 if where else 60, longest=100_000)
     await until(lambda: not processes_with(MARK))
+
+
+@pytest.mark.parametrize("feed", [None, b"x" * 3_000_000])
+@pytest.mark.parametrize("ends", ["exit 0", "sleep 600"])
+async def test_who_left_the_group_is_not_waited_for(ends: str, feed: bytes | None) -> None:
+    """It holds the pipes, and isn't ours to end: the time is up all the same."""
+    environment = {**HERE, "STARLING_TEST_RUN": f"{os.getpid()}-left"}
+    mark = f"{MARK}-left"
+    began = time.monotonic()
+    try:
+        with pytest.raises(TimeoutError):
+            # <&0: a shell gives what it runs beside itself nothing to read, unless it is told so.
+            await run("sh", "-c", f"setsid sleep 20 <&0 & {ends}", environment=environment, within=1, feed=feed)
+        assert time.monotonic() - began < 10
+        assert len(processes_with(mark)) == 1
+    finally:
+        for pid in processes_with(mark):
+            os.kill(pid, signal.SIGKILL)

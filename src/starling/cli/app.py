@@ -56,15 +56,15 @@ def run() -> None:
     except StarlingError as error:
         console.error(error)
         sys.exit(_exit_code(error))
-    except console.Interrupted as ending:
-        console.interrupted(ending.hint)
-        sys.exit(130)
+    except console.Ended as ending:
+        console.ended(ending)
+        sys.exit(ending.code)
     except KeyboardInterrupt:
-        console.interrupted()
-        sys.exit(130)
+        console.ended(console.Interrupted())
+        sys.exit(console.Interrupted.code)
     except SystemExit as ending:
-        if ending.code == 130:  # typer's, for Ctrl-C
-            console.interrupted()
+        if ending.code == console.Interrupted.code:  # typer's, for Ctrl-C
+            console.ended(console.Interrupted())
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -8,38 +8,11 @@ from typing import Annotated
 import typer
 
 from starling.cli import console
-from starling.cli.materials import (
-    CredentialsFolder,
-    How,
-    KeyFiles,
-    KubeVersion,
-    Materials,
-    PathOption,
-    RefOption,
-    Settings,
-    Strict,
-    Submodules,
-    ValueFiles,
-    Variables,
-)
-from starling.cli.options import (
-    AllowEmpty,
-    Confirm,
-    Context,
-    Files,
-    Force,
-    Kubeconfig,
-    Namespace,
-    Output,
-    OutputOption,
-    Prune,
-    Timeout,
-    UnitName,
-    seconds,
-)
+from starling.cli.materials import Materials
+from starling.cli.options import Output, OutputOption, Timeout, options, seconds
 from starling.cli.progress import showing
 from starling.cli.reports import not_ready, plan_document, refuse, summary, tell_problems, unit_document
-from starling.cli.units import Reach, Session, Wanted
+from starling.cli.units import Session, Wanted
 from starling.engine import Action, Phase, Plan, Problem, Readiness, UnitSeen
 from starling.errors import OutOfTime
 
@@ -47,7 +20,7 @@ __all__ = ["apply"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Ending:
     """What is to come of it, and when."""
 
     wait: bool
@@ -56,27 +29,10 @@ class Options:
     output: Output
 
 
+@options
 def apply(
     *,
-    files: Files,
-    name: UnitName,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: Namespace = None,
-    prune: Prune = False,
-    allow_empty: AllowEmpty = False,
-    confirm: Confirm = "",
-    force: Force = False,
-    ref: RefOption = "",
-    path: PathOption = ".",
-    values: ValueFiles = None,
-    settings: Settings = None,
-    variables: Variables = None,
-    strict: Strict = False,
-    kube_version: KubeVersion = "",
-    credentials: CredentialsFolder = None,
-    keys: KeyFiles = None,
-    submodules: Submodules = False,
+    wanted: Wanted,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every object is ready.")] = False,
     timeout: Timeout = "5m",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why; do nothing.")] = False,
@@ -100,34 +56,26 @@ def apply(
 
     starling apply -f https://github.com/stefanprodan/podinfo --ref '>=6 <7' --path charts/podinfo --name podinfo
     """
-    how = How(
-        path=path, values=values or (), settings=settings or (), variables=variables or (), strict=strict,
-        kube_version=kube_version, release=name, may_be_empty=allow_empty,
-    )  # fmt: skip
-    materials = Materials.of(files, how, ref=ref, credentials=credentials, keys=keys, submodules=submodules)
-    wanted = Wanted(
-        reach=Reach(kubeconfig, context, namespace), name=name, materials=materials,
-        prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
-    )  # fmt: skip
     seconds(timeout)
+    materials = wanted.materials()
     with nullcontext() if dry_run else console.resumable():
-        asyncio.run(_apply(wanted, Options(wait, timeout, dry_run, output)))
+        console.run(_apply(wanted, materials, Ending(wait, timeout, dry_run, output)))
 
 
-async def _apply(wanted: Wanted, options: Options) -> None:
-    text = options.output is Output.TEXT
-    async with wanted.opened() as session:
+async def _apply(wanted: Wanted, materials: Materials, ending: Ending) -> None:
+    text = ending.output is Output.TEXT
+    async with wanted.opened(materials) as session:
         try:
-            async with asyncio.timeout(seconds(options.timeout)) as deadline:
+            async with asyncio.timeout(seconds(ending.timeout)) as deadline:
                 preview = await session.engine.preview(session.unit.id)
-                plan = await preview.examined() if options.dry_run else preview.plan
+                plan = await preview.examined() if ending.dry_run else preview.plan
         except TimeoutError:
-            raise OutOfTime(f"the cluster couldn't be seen in {options.timeout}") from None
+            raise OutOfTime(f"the cluster couldn't be seen in {ending.timeout}") from None
         refuse(plan, wanted.name)
-        if options.dry_run:
+        if ending.dry_run:
             _print_plan(session, plan, text=text)
             return
-        late = await _sync(session, plan, options, deadline.when() or 0.0)
+        late = await _sync(session, plan, ending, deadline.when() or 0.0)
         problems = _problems(session, plan)
         if not text:
             console.data(unit_document(session, await session.status(), plan, problems))
@@ -137,12 +85,12 @@ async def _apply(wanted: Wanted, options: Options) -> None:
             tell_problems(problems)
             raise typer.Exit(3)
         if late:
-            raise _out_of_time(session, wanted.name, options)
+            raise _out_of_time(session, wanted.name, ending)
 
 
-async def _sync(session: Session, plan: Plan, options: Options, deadline: float) -> bool:
+async def _sync(session: Session, plan: Plan, ending: Ending, deadline: float) -> bool:
     """Do what there is to do, and wait for what is to be waited for; whether that took too long."""
-    if not options.wait and _nothing_to_do(plan):
+    if not ending.wait and _nothing_to_do(plan):
         return False
 
     def done(seen: UnitSeen) -> bool:
@@ -152,10 +100,10 @@ async def _sync(session: Session, plan: Plan, options: Options, deadline: float)
         if operation is None or operation.phase is Phase.RUNNING:
             return False
         failed = operation.phase is Phase.FAILED
-        return failed or not options.wait or seen.status.readiness is Readiness.CURRENT
+        return failed or not ending.wait or seen.status.readiness is Readiness.CURRENT
 
     try:
-        with showing(data=options.output is Output.TEXT) as progress:
+        with showing(data=ending.output is Output.TEXT) as progress:
             async with asyncio.timeout_at(deadline):
                 await session.run(done, progress.show)
     except TimeoutError:
@@ -186,8 +134,8 @@ def _print_plan(session: Session, plan: Plan, *, text: bool) -> None:
         raise typer.Exit(3)
 
 
-def _out_of_time(session: Session, name: str, options: Options) -> OutOfTime:
+def _out_of_time(session: Session, name: str, ending: Ending) -> OutOfTime:
     return OutOfTime(
-        f"{name} isn't {'ready' if options.wait else 'applied'} after {options.timeout}: {not_ready(session)}",
+        f"{name} isn't {'ready' if ending.wait else 'applied'} after {ending.timeout}: {not_ready(session)}",
         hint=f"the same command goes on from here; starling tree --name {name} shows more",
     )

@@ -1,24 +1,28 @@
 """What goes where: data to stdout, everything said about it to stderr; colour only on terminals."""
 
+import asyncio
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 
 from starling.errors import StarlingError
 
 __all__ = [
+    "Ended",
     "Interrupted",
     "data",
+    "ended",
     "error",
     "in_words",
-    "interrupted",
     "note",
     "resumable",
+    "run",
     "stderr",
     "stdout",
 ]
@@ -26,22 +30,72 @@ __all__ = [
 stdout = Console(highlight=False, soft_wrap=True)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
+Result = TypeVar("Result")
+
 _UNIT_ID: Final = re.compile(r"\bcli/([a-z0-9-]+)/Unit\.([a-z0-9.-]+)@this\b", re.ASCII)
 
 
-class Interrupted(Exception):
-    """Ctrl-C, in the middle of work that can be carried on."""
+class Ended(Exception):
+    """SIGTERM, in the middle of work; the hint is how to carry on, if one can."""
 
-    hint = "the same command carries on from here"
+    word = "ended"
+    code = 128 + signal.SIGTERM
+
+    def __init__(self, hint: str = "") -> None:
+        super().__init__(hint)
+        self.hint = hint
+
+
+class Interrupted(Ended):
+    """Ctrl-C."""
+
+    word = "interrupted"
+    code = 128 + signal.SIGINT
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Work that is written down as it goes: should Ctrl-C end it, the way to carry on is told."""
+    """Work that is written down as it goes: should Ctrl-C or SIGTERM end it, the way to carry on is told."""
+    hint = "the same command carries on from here"
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted from None
+        raise Interrupted(hint) from None
+    except Ended as ending:
+        raise type(ending)(hint) from None
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do asynchronous work; SIGTERM cancels it as Ctrl-C does, so that it takes its files and programs along.
+
+    Ended, after that.
+    """
+    stopping = _Stopping()
+    try:
+        return asyncio.run(stopping.attend(work))
+    except asyncio.CancelledError:
+        if stopping.told:
+            raise Ended from None
+        raise
+
+
+class _Stopping:
+    """Whether SIGTERM has come. Mutable."""
+
+    told = False
+
+    async def attend(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do the work, and stop it once told to."""
+        task = asyncio.current_task()
+        assert task is not None
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:  # else who started us wants it so
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop, task)
+        return await work
+
+    def _stop(self, task: "asyncio.Task[Any]") -> None:
+        if not self.told:  # once is enough: another would disturb what is being put away
+            self.told = True
+            task.cancel()
 
 
 def data(text: str) -> None:
@@ -68,11 +122,11 @@ def error(problem: StarlingError) -> None:
         _hint(problem.hint)
 
 
-def interrupted(hint: str = "") -> None:
-    """Say that Ctrl-C ended it."""
-    note("interrupted")
-    if hint:
-        _hint(hint)
+def ended(ending: Ended) -> None:
+    """Say what ended it, and how to carry on."""
+    note(ending.word)
+    if ending.hint:
+        _hint(ending.hint)
 
 
 def in_words(text: str) -> str:

@@ -53,7 +53,7 @@ def delete(
     """
     limit = seconds(timeout)
     with console.resumable():
-        asyncio.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
+        console.run(_delete(Reach(kubeconfig, context, namespace), name, limit, output, orphan=orphan, wait=wait))
 
 
 async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orphan: bool, wait: bool) -> None:

@@ -6,37 +6,10 @@ from collections.abc import Sequence
 import typer
 
 from starling.cli import console
-from starling.cli.materials import (
-    CredentialsFolder,
-    How,
-    KeyFiles,
-    KubeVersion,
-    Materials,
-    PathOption,
-    RefOption,
-    Settings,
-    Strict,
-    Submodules,
-    ValueFiles,
-    Variables,
-)
-from starling.cli.options import (
-    AllowEmpty,
-    Confirm,
-    Context,
-    Files,
-    Force,
-    Kubeconfig,
-    Namespace,
-    Output,
-    OutputOption,
-    Prune,
-    Timeout,
-    UnitName,
-    seconds,
-)
+from starling.cli.materials import Materials
+from starling.cli.options import Output, OutputOption, Timeout, options, seconds
 from starling.cli.reports import encoded, refuse, tell_problems
-from starling.cli.units import Reach, Wanted
+from starling.cli.units import Wanted
 from starling.engine import Problem
 from starling.engine.diff import Effect, ObjectDiff, document, render
 from starling.errors import OutOfTime
@@ -44,27 +17,10 @@ from starling.errors import OutOfTime
 __all__ = ["diff"]
 
 
+@options
 def diff(
     *,
-    files: Files,
-    name: UnitName,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: Namespace = None,
-    prune: Prune = False,
-    allow_empty: AllowEmpty = False,
-    confirm: Confirm = "",
-    force: Force = False,
-    ref: RefOption = "",
-    path: PathOption = ".",
-    values: ValueFiles = None,
-    settings: Settings = None,
-    variables: Variables = None,
-    strict: Strict = False,
-    kube_version: KubeVersion = "",
-    credentials: CredentialsFolder = None,
-    keys: KeyFiles = None,
-    submodules: Submodules = False,
+    wanted: Wanted,
     timeout: Timeout = "1m",
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -80,24 +36,16 @@ def diff(
 
     starling diff -f ./web --name web --prune
     """
-    how = How(
-        path=path, values=values or (), settings=settings or (), variables=variables or (), strict=strict,
-        kube_version=kube_version, release=name, may_be_empty=allow_empty,
-    )  # fmt: skip
-    materials = Materials.of(files, how, ref=ref, credentials=credentials, keys=keys, submodules=submodules)
-    wanted = Wanted(
-        reach=Reach(kubeconfig, context, namespace), name=name, materials=materials,
-        prune=prune, allow_empty=allow_empty, confirm=confirm, force=force,
-    )  # fmt: skip
     limit = seconds(timeout)
+    materials = wanted.materials()
     try:
-        asyncio.run(_diff(wanted, limit, output))
+        console.run(_diff(wanted, materials, limit, output))
     except TimeoutError:
         raise OutOfTime(f"the cluster couldn't be compared in {timeout}") from None
 
 
-async def _diff(wanted: Wanted, limit: float, output: Output) -> None:
-    async with wanted.opened() as session, asyncio.timeout(limit):
+async def _diff(wanted: Wanted, materials: Materials, limit: float, output: Output) -> None:
+    async with wanted.opened(materials) as session, asyncio.timeout(limit):
         preview = await session.engine.preview(session.unit.id)
         refuse(preview.plan)
         found = await preview.diffs()

@@ -33,7 +33,7 @@ def install(
     if export:
         console.data(dump_all(installation()))
     else:
-        asyncio.run(_install(Client(default_access(kubeconfig, context))))
+        console.run(_install(Client(default_access(kubeconfig, context))))
 
 
 async def _install(client: Client) -> None:

@@ -50,7 +50,7 @@ def up(
     starling local up demo --workloads
     """
     with progress() as report:
-        clusters = asyncio.run(LocalClusters(report=report).up(*names, workloads=workloads))
+        clusters = console.run(LocalClusters(report=report).up(*names, workloads=workloads))
     for cluster in clusters:
         console.data(str(cluster.kubeconfig))
 
@@ -66,7 +66,7 @@ def down(
     starling local down edge-1
     """
     with progress() as report:
-        ended = asyncio.run(LocalClusters(report=report).down(*(names or ())))
+        ended = console.run(LocalClusters(report=report).down(*(names or ())))
     if not ended:
         console.note("there are no clusters")
 
@@ -132,7 +132,7 @@ def build_binaries() -> None:
     starling local build
     """
     with progress() as report:
-        binaries = asyncio.run(find_binaries(PROGRAMS, report))
+        binaries = console.run(find_binaries(PROGRAMS, report))
     there = binaries.ready_made()
     if all(component in there for component in PROGRAMS):
         console.note(f"nothing to build, these are used: {', '.join(there.values())}")
@@ -154,7 +154,7 @@ def logs(
         raise InputError(
             f"cluster {name} has no component {component}", hint=f"it has: {', '.join(cluster.components)}"
         )
-    asyncio.run(print_logs(cluster, [component] if component else list(cluster.components), follow=follow))
+    console.run(print_logs(cluster, [component] if component else list(cluster.components), follow=follow))
 
 
 async def print_logs(cluster: LocalCluster, components: list[str], *, follow: bool) -> None:
@@ -196,7 +196,7 @@ def kubectl(
     """
     cluster = LocalClusters().get(name)
     with progress() as report:
-        binaries = asyncio.run(find_binaries(["kubectl"], report))
+        binaries = console.run(find_binaries(["kubectl"], report))
     given = arguments or []
     command = [*binaries.command("kubectl"), *(given[1:] if given[:1] == ["--"] else given)]
     os.execve(command[0], command, {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - no shell is the point
@@ -223,7 +223,7 @@ def git_server(
     password = password_file.read_text().rstrip("\r\n") if password_file else None
     if password_file and not password:
         raise InputError(f"there is no password in {password_file}")
-    asyncio.run(serve(GitServer(root, username, password, port)))
+    console.run(serve(GitServer(root, username, password, port)))
 
 
 async def serve(server: GitServer) -> None:

@@ -3,9 +3,10 @@
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
@@ -13,7 +14,7 @@ from starling.cli import console
 from starling.cli.files import STDIN, content
 from starling.errors import InputError
 from starling.objects import Manifest, load_documents, load_manifests, refuse_duplicates
-from starling.rendering import Cache, Package, Renderer, Request
+from starling.rendering import KUBE_VERSION, Cache, Package, Renderer, Request
 from starling.rendering.detect import detect
 from starling.rendering.plain import SUFFIXES
 from starling.rendering.substitution import substitute
@@ -36,16 +37,9 @@ __all__ = [
     "CredentialsFolder",
     "How",
     "KeyFiles",
-    "KubeVersion",
     "Materials",
-    "PathOption",
     "RefOption",
     "Repository",
-    "Settings",
-    "Strict",
-    "Submodules",
-    "ValueFiles",
-    "Variables",
 ]
 
 KEPT_FOR: Final = 7 * 24 * 3600.0
@@ -59,28 +53,6 @@ RefOption = Annotated[
         help="Of a repository: a branch, tag, commit or range of versions; branch=…, tag=… and semver=… say which is "
         "meant. Without, its main branch.",
         show_default=False,
-    ),
-]
-PathOption = Annotated[str, typer.Option("--path", metavar="PATH", help="The folder or file in it.")]
-ValueFiles = Annotated[
-    list[Path] | None,
-    typer.Option("--values", metavar="FILE", help="A chart's values; - is stdin. May be repeated.", show_default=False),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One of them, as with Helm. May be repeated.", show_default=False),
-]
-Variables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--substitute", metavar="NAME=VALUE", help="What ${NAME} stands for. May be repeated.", show_default=False
-    ),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="A variable that has neither value nor default is an error.")]
-KubeVersion = Annotated[
-    str,
-    typer.Option(
-        "--kube-version", metavar="VERSION", help="The Kubernetes that a chart is rendered for.", show_default=False
     ),
 ]
 CredentialsFolder = Annotated[
@@ -99,17 +71,18 @@ KeyFiles = Annotated[
         "--verify", metavar="FILE", help="Public keys, ssh or gpg: one of them must have signed it.", show_default=False
     ),
 ]
-Submodules = Annotated[bool, typer.Option("--submodules", help="Fetch the repository's submodules too.")]
 
 
 class Cluster(NamedTuple):
     """What a chart may know of where it goes."""
 
-    version: str
-    api_versions: Sequence[str]
-    namespace: str
+    version: str = KUBE_VERSION
+    api_versions: Sequence[str] = ()
+    namespace: str = "default"
 
 
+NOWHERE: Final = Cluster()
+Found = TypeVar("Found")
 Target = Callable[[], Awaitable[Cluster]]
 """Asks a cluster, once a chart wants to know."""
 
@@ -131,10 +104,8 @@ class Repository:
 
     async def fetch(self) -> tuple[Artifact, ArtifactStore]:
         """The files of the version that is meant."""
-        store = ArtifactStore(_cache() / "artifacts")
-        sources = GitSources(_cache() / "sources", store, FetchSettings(allow_file=True))
-        as_whom = _credentials(self.credentials)
-        artifact = await self._fetch(sources, as_whom)
+        store, sources = _stored()
+        artifact = await self._ask(sources, sources.fetch)
         await store.collect({artifact.digest}, older_than=KEPT_FOR)
         return artifact, store
 
@@ -143,78 +114,118 @@ class Repository:
         if self.keys:
             artifact, _ = await self.fetch()
             return artifact.revision
-        store = ArtifactStore(_cache() / "artifacts")
-        sources, as_whom = (
-            GitSources(_cache() / "sources", store, FetchSettings(allow_file=True)),
-            _credentials(self.credentials),
-        )
-        for last, ref in await self._refs(sources, as_whom):
-            try:
-                return (await sources.look(self._source(ref), as_whom)).revision
-            except NoSuchVersion:
-                if last:
-                    raise
-        raise AssertionError
+        _, sources = _stored()
+        return (await self._ask(sources, sources.look)).revision
 
-    async def _fetch(self, sources: GitSources, as_whom: Credentials) -> Artifact:
-        for last, ref in await self._refs(sources, as_whom):
-            try:
-                return await sources.fetch(self._source(ref), as_whom)
-            except NoSuchVersion:
-                if last:
-                    raise
-        raise AssertionError
+    async def _ask(self, sources: GitSources, ask: Callable[[GitSource, Credentials], Awaitable[Found]]) -> Found:
+        """The answer for the first that is there of what the ref may mean."""
+        as_whom = _credentials(self.credentials)
+        *others, last = await self._refs(sources, as_whom)
+        for ref in others:
+            with suppress(NoSuchVersion):
+                return await ask(self._source(ref), as_whom)
+        return await ask(self._source(last), as_whom)
 
-    async def _refs(self, sources: GitSources, as_whom: Credentials) -> list[tuple[bool, Ref]]:
-        """What the ref may mean, in order, with whether it is the last."""
+    async def _refs(self, sources: GitSources, as_whom: Credentials) -> list[Ref]:
+        """What the ref may mean, in order."""
         if not self.ref:
-            return [(True, Ref(branch=await sources.main_branch(self.url, as_whom)))]
+            return [Ref(branch=await sources.main_branch(self.url, as_whom))]
         kind, equals, name = self.ref.partition("=")
         if equals and kind in _KINDS:
-            return [(True, Ref(**{kind: name}))]
+            return [Ref(**{kind: name})]
         if _COMMIT.fullmatch(self.ref):
-            return [(True, Ref(commit=self.ref))]
+            return [Ref(commit=self.ref)]
         if _RANGE.search(self.ref):
-            return [(True, Ref(semver=self.ref))]
-        return [(False, Ref(tag=self.ref)), (True, Ref(branch=self.ref))]
+            return [Ref(semver=self.ref)]
+        return [Ref(tag=self.ref), Ref(branch=self.ref)]
 
     def _source(self, ref: Ref) -> GitSource:
         keys = Keys.of(file.read_text() for file in self.keys) if self.keys else None
         return GitSource(self.url, ref, self.submodules, keys)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What is to be made of which version: the options that render, apply and diff share, as `options` spreads them."""
+
+    ref: RefOption = ""
+    path: Annotated[str, typer.Option("--path", metavar="PATH", help="The folder or file in it.")] = "."
+    values: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--values", metavar="FILE", help="A chart's values; - is stdin. May be repeated.", show_default=False
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One of them, as with Helm. May be repeated.", show_default=False
+        ),
+    ] = None
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--substitute", metavar="NAME=VALUE", help="What ${NAME} stands for. May be repeated.", show_default=False
+        ),
+    ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A variable that has neither value nor default is an error.")
+    ] = False
+    kube_version: Annotated[
+        str,
+        typer.Option(
+            "--kube-version", metavar="VERSION", help="The Kubernetes that a chart is rendered for.", show_default=False
+        ),
+    ] = ""
+    release: Annotated[
+        str,
+        typer.Option(
+            "--release",
+            metavar="NAME",
+            help="A chart's release; else apply and diff take the unit's name, render the folder's.",
+        ),
+    ] = ""
+    package: Annotated[Package | None, typer.Option("--package", help="What it is; else what is found there.")] = None
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="It may fetch bases and charts from elsewhere.")
+    ] = False
+    credentials: CredentialsFolder = None
+    keys: KeyFiles = None
+    submodules: Annotated[bool, typer.Option("--submodules", help="Fetch the repository's submodules too.")] = False
+
+    def repository(self, url: str) -> Repository:
+        """The repository at an address, in the version that is meant."""
+        return Repository(
+            url=url, ref=self.ref, credentials=self.credentials, keys=self.keys or (), submodules=self.submodules
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Materials:
-    """What a command is to make manifests of."""
+    """What a command makes manifests of. Charts are told of `cluster`, unless there is a real one to ask."""
 
-    places: Sequence["str | Repository"]
-    how: "How"
+    places: Sequence[str]
+    how: How
+    name: str = ""
+    cluster: Cluster = NOWHERE
+    may_be_empty: bool = False
+    stdin: bytes = b""
 
-    @classmethod
-    def of(
-        cls,
-        places: Sequence[str],
-        how: "How",
-        *,
-        ref: str = "",
-        credentials: Path | None = None,
-        keys: Sequence[Path] | None = None,
-        submodules: bool = False,
-    ) -> "Materials":
-        """Folders, files and stdin as they are, addresses as the repository and version that the options say."""
-        repositories = [place for place in places if is_address(place)]
-        if (ref or keys or submodules or credentials) and not repositories:
+    def __post_init__(self) -> None:
+        """Refuse options that mean nothing here."""
+        how = self.how
+        if (how.ref or how.keys or how.submodules or how.credentials) and not any(map(is_address, self.places)):
             raise InputError(
-                f"{places[0]} is here: --ref, --verify, --submodules and --credentials are for repositories",
+                f"{self.places[0]} is here: --ref, --verify, --submodules and --credentials are for repositories",
                 hint="file:///… is the address of one on this machine's disk",
             )
-        found = [
-            Repository(url=place, ref=ref, credentials=credentials, keys=keys or (), submodules=submodules)
-            if place in repositories
-            else place
-            for place in places
-        ]
-        return cls(found, how)
+
+    def with_stdin(self) -> "Materials":
+        """These, with stdin read if it is wanted; to be done before asyncio, which Ctrl-C can't get out of a read."""
+        wanted = [*self.places, *map(str, self.how.values or ())].count(STDIN)
+        if wanted > 1:
+            raise InputError("stdin can be read once only: - is there twice")
+        return replace(self, stdin=content(Path(STDIN))[0]) if wanted else self
 
     async def manifests(self, target: Target | None = None) -> list[Manifest]:
         """All of them, in order, with variables put in.
@@ -222,72 +233,56 @@ class Materials:
         InputError if one is no object or there twice, or if a place has none: that is more likely a wrong path than a
         wish.
         """
-        read = [*self.places, *map(str, self.how.values)]
-        if read.count(STDIN) > 1:
-            raise InputError("stdin can be read once only: - is there twice")
         renderer = Renderer(cache=Cache(_cache() / "renders"), report=console.note)
-        variables = _variables(self.how.variables)
-        found = [each for place in self.places for each in await _manifests(renderer, place, self.how, target)]
+        variables = _variables(self.how.variables or ())
+        found = [each for place in self.places for each in await self._made(renderer, place, target)]
         manifests = substitute(found, variables, strict=self.how.strict)
         refuse_duplicates(manifests)
         return manifests
 
+    async def _made(self, renderer: Renderer, place: str, target: Target | None) -> Sequence[Manifest]:
+        if place == STDIN:
+            return load_manifests(self.stdin, "stdin")
+        root, path, digest = await self._files(place)
+        cluster = await target() if target and _is_chart(root, path, self.how) else self.cluster
+        result = await renderer.render(root, digest, self._request(path, cluster))
+        if not result.manifests and not self.may_be_empty and not _has_files(root / path):
+            raise InputError(
+                f"{place} has no manifests", hint="of a folder .json, .yaml, .yml are read, hidden files aren't"
+            )
+        return result.manifests
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class How:
-    """What is to be made of the files."""
+    async def _files(self, place: str) -> tuple[Path, str, str | None]:
+        """A tree, the place in it that is meant, and the tree's digest if it is known."""
+        if not is_address(place):
+            return *_tree(Path(place), self.how.path), None
+        artifact, store = await self.how.repository(place).fetch()
+        console.note(f"{place} at {artifact.revision}")
+        return await store.checkout(artifact.digest), self.how.path, artifact.digest
 
-    path: str = "."
-    values: Sequence[Path] = ()
-    settings: Sequence[str] = ()
-    variables: Sequence[str] = ()
-    strict: bool = False
-    kube_version: str = ""
-    api_versions: Sequence[str] = ()
-    release: str = ""
-    namespace: str = "default"
-    package: Package | None = None
-    allow_remote: bool = False
-    may_be_empty: bool = False
+    def _request(self, path: str, cluster: Cluster) -> Request:
+        how = self.how
+        return Request(
+            path=path, package=how.package, release_name=how.release or self.name, namespace=cluster.namespace,
+            values=[self._values(file) for file in how.values or ()], settings=how.settings or (),
+            kube_version=how.kube_version or cluster.version, api_versions=cluster.api_versions,
+            allow_remote=how.allow_remote,
+        )  # fmt: skip
+
+    def _values(self, file: Path) -> Mapping[str, Any]:
+        text, name = (self.stdin, "stdin") if str(file) == STDIN else content(file)
+        documents = load_documents(text, name)
+        if not documents:
+            return {}
+        if len(documents) > 1 or not isinstance(documents[0].value, dict):
+            raise InputError(f"{name}: values are one mapping")
+        values: Mapping[str, Any] = documents[0].value
+        return values
 
 
 def is_address(place: str) -> bool:
     """Whether this names a repository somewhere, rather than a folder here."""
     return _ADDRESS.match(place) is not None
-
-
-async def _manifests(
-    renderer: Renderer, place: str | Repository, how: How, target: Target | None
-) -> Sequence[Manifest]:
-    if place == STDIN:
-        return load_manifests(*content(Path(STDIN)))
-    digest = None
-    if isinstance(place, Repository):
-        artifact, store = await place.fetch()
-        console.note(f"{place.url} at {artifact.revision}")
-        root, path, digest = await store.checkout(artifact.digest), how.path, artifact.digest
-    else:
-        root, path = _tree(Path(place), how.path)
-    request = Request(
-        path=path, package=how.package, release_name=how.release, namespace=how.namespace,
-        values=[_values(file) for file in how.values], settings=how.settings,
-        kube_version=how.kube_version, api_versions=how.api_versions, allow_remote=how.allow_remote,
-    )  # fmt: skip
-    if target is not None and _is_chart(root, path, how):
-        cluster = await target()
-        request = replace(
-            request,
-            kube_version=how.kube_version or cluster.version,
-            api_versions=[*how.api_versions, *cluster.api_versions],
-            namespace=cluster.namespace,
-        )
-    result = await renderer.render(root, digest, request)
-    if not result.manifests and not how.may_be_empty and not _has_files(root / path):
-        called = place.url if isinstance(place, Repository) else place
-        raise InputError(
-            f"{called} has no manifests", hint="of a folder .json, .yaml, .yml are read, hidden files aren't"
-        )
-    return result.manifests
 
 
 def _is_chart(root: Path, path: str, how: How) -> bool:
@@ -311,17 +306,6 @@ def _tree(place: Path, path: str) -> tuple[Path, str]:
     return root, os.path.normpath(os.path.join(here.relative_to(root), path))  # noqa: PTH118 - not resolved yet
 
 
-def _values(file: Path) -> Mapping[str, Any]:
-    text, name = content(file)
-    documents = load_documents(text, name)
-    if not documents:
-        return {}
-    if len(documents) > 1 or not isinstance(documents[0].value, dict):
-        raise InputError(f"{name}: values are one mapping")
-    values: Mapping[str, Any] = documents[0].value
-    return values
-
-
 def _variables(texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     if wrong := next((name for name, equals, _ in pairs if not equals), None):
@@ -336,6 +320,12 @@ def _credentials(folder: Path | None) -> Credentials:
         raise InputError(f"--credentials {folder} is no folder")
     files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
     return Credentials.from_secret({name: text.rstrip(b"\r\n") for name, text in files.items()})
+
+
+def _stored() -> tuple[ArtifactStore, GitSources]:
+    """What was fetched before, and what fetches more."""
+    store = ArtifactStore(_cache() / "artifacts")
+    return store, GitSources(_cache() / "sources", store, FetchSettings(allow_file=True))
 
 
 def _cache() -> Path:

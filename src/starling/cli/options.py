@@ -1,9 +1,13 @@
 """Options that several commands share."""
 
+import functools
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeGuard, get_type_hints
 
 import typer
 
@@ -22,6 +26,7 @@ __all__ = [
     "Prune",
     "Timeout",
     "UnitName",
+    "options",
     "seconds",
 ]
 
@@ -79,6 +84,49 @@ Timeout = Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take values whose fields are options, so that several commands can say them once.
+
+    In place of each parameter whose type is a dataclass typer sees its fields, those of dataclasses in it too.
+    """
+    types = get_type_hints(command, include_extras=True)
+    given = [each.replace(annotation=types[each.name]) for each in signature(command).parameters.values()]
+    structs = {each.name: each.annotation for each in given if _is_struct(each.annotation)}
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        made = {name: _take(struct, values) for name, struct in structs.items()}
+        command(**values, **made)
+
+    spread = [one for each in given for one in (_parameters(each.annotation) if each.name in structs else [each])]
+    called.__signature__ = signature(command).replace(parameters=spread)  # type: ignore[attr-defined]
+    return called
+
+
+def _parameters(struct: type[Any]) -> Iterator[Parameter]:
+    types = get_type_hints(struct, include_extras=True)
+    for each in fields(struct):
+        kind = types[each.name]
+        if _is_struct(kind):
+            yield from _parameters(kind)
+        else:
+            default = Parameter.empty if each.default is MISSING else each.default
+            yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _take(struct: type[Any], values: dict[str, Any]) -> Any:
+    """The value that the options come to; they are taken out."""
+    types = get_type_hints(struct)
+    kinds = {each.name: types[each.name] for each in fields(struct)}
+    return struct(
+        **{name: _take(kind, values) if _is_struct(kind) else values.pop(name) for name, kind in kinds.items()}
+    )
+
+
+def _is_struct(kind: Any) -> TypeGuard[type[Any]]:
+    return isinstance(kind, type) and is_dataclass(kind)
 
 
 def seconds(duration: str) -> float:

@@ -1,56 +1,27 @@
 """`starling render`: the exact manifests that a folder or a repository comes to."""
 
-import asyncio
 from typing import Annotated
 
 import typer
 
 from starling.cli import console
-from starling.cli.materials import (
-    CredentialsFolder,
-    How,
-    KeyFiles,
-    KubeVersion,
-    Materials,
-    PathOption,
-    RefOption,
-    Settings,
-    Strict,
-    Submodules,
-    ValueFiles,
-    Variables,
-)
+from starling.cli.materials import Cluster, How, Materials
+from starling.cli.options import options
 from starling.objects import dump_all
-from starling.rendering import KUBE_VERSION, Package
 
 __all__ = ["render"]
 
 
+@options
 def render(
     place: Annotated[str, typer.Argument(metavar="DIR|URL", help="A folder, or a git repository's address.")],
     *,
-    ref: RefOption = "",
-    path: PathOption = ".",
-    values: ValueFiles = None,
-    settings: Settings = None,
-    variables: Variables = None,
-    strict: Strict = False,
-    kube_version: KubeVersion = KUBE_VERSION,
+    how: How,
     api_versions: Annotated[
         list[str] | None,
         typer.Option("--api-versions", metavar="VERSION", help="What else a chart may find. May be repeated."),
     ] = None,
-    release: Annotated[
-        str, typer.Option("--release", metavar="NAME", help="The release; else the folder's name.")
-    ] = "",
     namespace: Annotated[str, typer.Option("-n", "--namespace", help="What a chart is told.")] = "default",
-    package: Annotated[Package | None, typer.Option("--package", help="What it is; else what is found there.")] = None,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="It may fetch bases and charts from elsewhere.")
-    ] = False,
-    credentials: CredentialsFolder = None,
-    keys: KeyFiles = None,
-    submodules: Submodules = False,
 ) -> None:
     """Print the manifests that a kustomization, a chart or a folder of YAML comes to, as they would be applied.
 
@@ -65,11 +36,7 @@ def render(
 
     starling render ./charts/web --values prod.yaml --set replicas=3 -n shop | less
     """
-    how = How(
-        path=path, values=values or (), settings=settings or (), variables=variables or (), strict=strict,
-        kube_version=kube_version, api_versions=api_versions or (), release=release, namespace=namespace,
-        package=package, allow_remote=allow_remote,
-    )  # fmt: skip
-    wanted = Materials.of([place], how, ref=ref, credentials=credentials, keys=keys, submodules=submodules)
-    manifests = asyncio.run(wanted.manifests())
+    told = Cluster(api_versions=api_versions or (), namespace=namespace)
+    wanted = Materials(places=[place], how=how, cluster=told)
+    manifests = console.run(wanted.with_stdin().manifests())
     console.data(dump_all([manifest.content for manifest in manifests]).rstrip("\n"))

@@ -1,6 +1,5 @@
 """`starling source`: what a Source would find."""
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -40,7 +39,7 @@ def check(
     starling source check git@git.example:team/app.git --ref main --credentials ./secret --verify team.pub
     """
     repository = Repository(url=url, ref=ref, credentials=credentials, keys=keys or ())
-    revision = asyncio.run(repository.look())
+    revision = console.run(repository.look())
     if output is Output.JSON:
         console.data(msgspec.json.encode({"url": url, "revision": revision}).decode())
     else:

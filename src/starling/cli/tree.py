@@ -58,7 +58,7 @@ def tree(
     """
     limit = seconds(timeout)
     try:
-        asyncio.run(_tree(Reach(kubeconfig, context, namespace), name, limit, output))
+        console.run(_tree(Reach(kubeconfig, context, namespace), name, limit, output))
     except TimeoutError:
         raise OutOfTime(f"the objects of {name} couldn't be listed in {timeout}") from None
 

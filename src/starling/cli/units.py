@@ -12,7 +12,18 @@ from typing import Any, Final
 
 import msgspec
 
-from starling.cli.materials import Cluster, Materials
+from starling.cli.materials import Cluster, How, Materials
+from starling.cli.options import (
+    AllowEmpty,
+    Confirm,
+    Context,
+    Files,
+    Force,
+    Kubeconfig,
+    Namespace,
+    Prune,
+    UnitName,
+)
 from starling.engine import (
     Action,
     Change,
@@ -55,21 +66,34 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A unit as apply and diff are asked for it: what it is to have, where, and how far one may go."""
+    """A unit as apply and diff are asked for it: what it is to have, where, and how far one may go; options, spread."""
 
-    reach: Reach
-    name: str
-    materials: Materials
-    prune: bool
-    allow_empty: bool
-    confirm: str
-    force: bool
+    files: Files
+    name: UnitName
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+    namespace: Namespace = None
+    prune: Prune = False
+    allow_empty: AllowEmpty = False
+    confirm: Confirm = ""
+    force: Force = False
+    how: How
+
+    @property
+    def reach(self) -> Reach:
+        """The cluster and the namespace."""
+        return Reach(self.kubeconfig, self.context, self.namespace)
+
+    def materials(self) -> Materials:
+        """What the files come to; stdin is read for it."""
+        made = Materials(places=self.files, how=self.how, name=self.name, may_be_empty=self.allow_empty)
+        return made.with_stdin()
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator["Session"]:
+    async def opened(self, materials: Materials) -> AsyncIterator["Session"]:
         """An engine that has the unit, and isn't running yet."""
         how = {"prune": self.prune, "allow_empty": self.allow_empty, "confirm": self.confirm, "force": self.force}
-        manifests = await self.materials.manifests(self._target)
+        manifests = await materials.manifests(self._target)
         async with opened(self.reach, self.name, manifests, **how) as session:
             yield session
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["kept", "sync_wave"]
+__all__ = ["kept", "left_out", "sync_wave"]
 
 _SYNC_WAVE: Final = "argocd.argoproj.io/sync-wave"
 # What Go's strconv.Atoi takes, as Argo CD uses it: a sign, ASCII digits, 64 bits. Python's int() takes more.
@@ -19,6 +19,20 @@ _KEPT: Final = (
     ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
     ("client.lifecycle.config.k8s.io/deletion", "detach"),
 )
+
+
+_HOOKS: Final = ("argocd.argoproj.io/hook", "helm.sh/hook")
+_NOT_AT_A_SYNC: Final = frozenset(
+    {"Skip", "SyncFail", "PreDelete", "PostDelete"}
+    | {"pre-delete", "post-delete", "pre-rollback", "post-rollback", "test", "test-success", "test-failure"}
+)
+
+
+def left_out(annotations: Mapping[str, str]) -> bool:
+    """Whether an object is a hook of something else than a sync: a deletion, a rollback, a failure, a test."""
+    said = next((annotations[name] for name in _HOOKS if name in annotations), "")
+    hooks = {hook.strip() for hook in said.split(",") if hook.strip()}
+    return bool(hooks) and hooks <= _NOT_AT_A_SYNC
 
 
 def kept(annotations: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from starling.engine.annotations import sync_wave
+from starling.engine.annotations import left_out, sync_wave
 from starling.engine.order import CRD, sort_key, tier
 from starling.engine.ownership import LABEL, mark
 from starling.engine.unit import Problem, Unit
@@ -118,6 +118,7 @@ def prepare(
     others go on. ManifestError for what makes the set as a whole unusable: two manifests of one object, a Secret's
     value that is no text, or no base64.
     """
+    manifests = [manifest for manifest in manifests if not left_out(manifest.annotations)]
     definitions = _definitions(manifests)
     scopes = {gvk: defined.namespaced for defined in definitions.values() for gvk in defined.served}
     moved = _moved(manifests, unit)

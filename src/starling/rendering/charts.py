@@ -7,23 +7,28 @@ remains comes from elsewhere and is up to the caller.
 """
 
 import tarfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from tarfile import BLOCKSIZE
+from typing import Any, Final, TypeVar
 
 from starling.errors import InputError
 from starling.objects import load_documents
-from starling.rendering.archives import archived, packed
+from starling.rendering.archives import DEEPEST, LARGEST, Budget, archived, packed, repacked
 from starling.rendering.detect import CHART
 from starling.rendering.errors import NotAllowed, RenderError
 from starling.rendering.helmignore import Rules, parse_rules
 from starling.rendering.tree import inside, named
 from starling.versions import best, is_version
 
-__all__ = ["Chart", "Dependency", "list_chart", "not_vendored", "write_chart"]
+__all__ = ["Chart", "Dependency", "is_packed", "list_chart", "not_vendored", "readable", "write_chart"]
+
+Result = TypeVar("Result")
 
 MOST_FILES: Final = 20_000
+MOST_CHARTS: Final = 200
+LARGEST_RULES: Final = 1 << 20
 _LOCKS: Final = ("Chart.lock", "requirements.lock")
 
 
@@ -38,36 +43,111 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart's name, its files by path, the charts from the tree that belong in its charts/, and what isn't there."""
+    """A chart's name, its files by path, the charts from the tree that belong in its charts/, and what isn't there.
+
+    `charts` and `size` are how many charts it takes to write it and how many bytes, unpacked: what several depend on
+    is in each of them, and counts each time. `depth` is how many are within each other.
+    """
 
     name: str
     version: str
     files: Mapping[str, Path]
     local: tuple["Chart", ...] = ()
     missing: tuple[Dependency, ...] = ()
+    charts: int = 1
+    size: int = 0
+    depth: int = 1
 
 
-def list_chart(root: Path, folder: Path, within: tuple[Path, ...] = ()) -> Chart:
-    """What belongs to the chart in a folder of the tree; `within` are the charts that depend on it."""
-    called = named(root, folder)
-    if folder in within:
-        raise RenderError(f"{called}/{CHART}: the chart depends on itself")
-    files = dict(_files(root, folder, _rules(root, folder)))
-    if CHART not in files:
-        raise RenderError(f"{called} is no chart: it has no {CHART}, or its .helmignore leaves it out")
-    metadata = _mapping(files[CHART], f"{called}/{CHART}")
-    vendored = set(_vendored(files))
-    local: list[Chart] = []
-    missing: list[Dependency] = []
-    for each in _dependencies(files, metadata):
-        if each.name in vendored or any(each.name == chart.name for chart in local):
-            continue
-        if each.repository.startswith("file://"):
-            local.append(_local(root, folder, each, within))
-        else:
-            missing.append(_locked(files, each))
-    name, version = str(metadata.get("name", "")), str(metadata.get("version", ""))
-    return Chart(name, version, files, tuple(local), tuple(dict.fromkeys(missing)))
+def list_chart(root: Path, folder: Path, most: int = LARGEST) -> Chart:
+    """What belongs to the chart in a folder of the tree; RenderError if that takes more than `most` bytes."""
+    return _Listing(root, folder, most).chart(folder, ())
+
+
+@dataclass
+class _Listing:
+    """One chart that is listed, with those that it depends on, each looked at once. Mutable: what was found."""
+
+    root: Path
+    top: Path
+    most: int
+    found: dict[Path, Chart] = field(default_factory=dict)
+
+    def chart(self, folder: Path, within: tuple[Path, ...]) -> Chart:
+        """The chart in a folder; `within` are the charts that depend on it."""
+        called = named(self.root, folder)
+        if folder in within:
+            raise RenderError(f"{called}/{CHART}: the chart depends on itself")
+        if folder not in self.found:
+            self.found[folder] = self._look(folder, called, within)
+        chart = self.found[folder]
+        if len(within) + chart.depth > DEEPEST:
+            raise _too_deep(called)
+        return chart
+
+    def _look(self, folder: Path, called: str, within: tuple[Path, ...]) -> Chart:
+        if len(within) >= DEEPEST:
+            raise _too_deep(called)
+        files: dict[str, Path] = {}
+        size = 0
+        for path, source in _files(self.root, folder, _rules(self.root, folder)):
+            files[path] = source
+            size = self._bounded(size + source.stat().st_size + BLOCKSIZE)
+        if CHART not in files:
+            raise RenderError(f"{called} is no chart: it has no {CHART}, or its .helmignore leaves it out")
+        metadata = _mapping(files[CHART], f"{called}/{CHART}")
+        unpacking = Budget(allowed := self.most - size)
+        vendored = set(_vendored(files, unpacking))
+        size += allowed - unpacking.left
+        local: list[Chart] = []
+        missing: list[Dependency] = []
+        for each in _dependencies(files, metadata):
+            if each.name in vendored or any(each.name == chart.name for chart in local):
+                continue
+            if each.repository.startswith("file://"):
+                local.append(self._local(folder, each, within))
+                size = self._bounded(size + local[-1].size)
+                if sum(chart.charts for chart in local) >= MOST_CHARTS:
+                    raise RenderError(f"the chart {named(self.root, self.top)} takes more than {MOST_CHARTS} charts")
+            else:
+                missing.append(_locked(files, each))
+        return Chart(
+            str(metadata.get("name", "")),
+            str(metadata.get("version", "")),
+            files,
+            tuple(local),
+            tuple(dict.fromkeys(missing)),
+            charts=1 + sum(chart.charts for chart in local),
+            size=size,
+            depth=1 + max((chart.depth for chart in local), default=0),
+        )
+
+    def _bounded(self, size: int) -> int:
+        if size > self.most:
+            raise RenderError(
+                f"the chart {named(self.root, self.top)} is larger than {self.most} bytes, with all that it depends on",
+                hint="have its .helmignore leave out what isn't part of it",
+            )
+        return size
+
+    def _local(self, folder: Path, wanted: Dependency, within: tuple[Path, ...]) -> Chart:
+        root = self.root
+        called = f"{named(root, folder)}/{CHART}: the dependency {wanted.name} at {wanted.repository}"
+        place = inside(root, folder / wanted.repository.removeprefix("file://"), called)
+        if not (place / CHART).is_file():
+            raise RenderError(f"{called} isn't there: {named(root, place)} has no {CHART}")
+        chart = self.chart(place, (*within, folder))
+        if chart.name != wanted.name:
+            raise RenderError(f"{called} is called {chart.name} there")
+        if not _fits(chart.version, wanted.version):
+            raise RenderError(f"{called} is wanted at version {wanted.version}, but it is {chart.version} there")
+        if chart.missing:
+            raise not_vendored(named(root, place), chart.missing[0])
+        return chart
+
+
+def _too_deep(called: str) -> RenderError:
+    return RenderError(f"{called}/{CHART}: charts depend on each other more than {DEEPEST} deep")
 
 
 def not_vendored(called: str, missing: Dependency) -> NotAllowed:
@@ -85,7 +165,7 @@ def write_chart(chart: Chart, target: Path) -> None:
     for path, source in chart.files.items():
         place = target / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(source.read_bytes())
+        place.write_bytes(_content(path, source))
     for each in chart.local:
         charts = target / "charts"
         charts.mkdir(parents=True, exist_ok=True)
@@ -94,24 +174,27 @@ def write_chart(chart: Chart, target: Path) -> None:
 
 def _packable(chart: Chart) -> Iterator[tuple[str, bytes]]:
     for path, source in chart.files.items():
-        yield path, source.read_bytes()
+        yield path, _content(path, source)
     for each in chart.local:
         yield f"charts/{each.name}-{each.version}.tgz", packed(each.name, _packable(each))
 
 
-def _local(root: Path, folder: Path, wanted: Dependency, within: tuple[Path, ...]) -> Chart:
-    called = f"{named(root, folder)}/{CHART}: the dependency {wanted.name} at {wanted.repository}"
-    place = inside(root, folder / wanted.repository.removeprefix("file://"), called)
-    if not (place / CHART).is_file():
-        raise RenderError(f"{called} isn't there: {named(root, place)} has no {CHART}")
-    chart = list_chart(root, place, (*within, folder))
-    if chart.name != wanted.name:
-        raise RenderError(f"{called} is called {chart.name} there")
-    if not _fits(chart.version, wanted.version):
-        raise RenderError(f"{called} is wanted at version {wanted.version}, but it is {chart.version} there")
-    if chart.missing:
-        raise not_vendored(named(root, place), chart.missing[0])
-    return chart
+def _content(path: str, source: Path) -> bytes:
+    """What a chart's file is written as."""
+    return readable(repacked, source.read_bytes(), path) if is_packed(path) else source.read_bytes()
+
+
+def is_packed(path: str) -> bool:
+    """Whether Helm takes a file of a chart for a packed chart."""
+    return path.startswith("charts/") and path.endswith(".tgz")
+
+
+def readable(read: Callable[[bytes], Result], data: bytes, path: str) -> Result:
+    """What `read` makes of a packed chart; RenderError if it can't be read."""
+    try:
+        return read(data)
+    except tarfile.TarError as error:
+        raise RenderError(f"{path} of the chart is no archive that can be read: {error}") from error
 
 
 def _fits(version: str, wanted: str) -> bool:
@@ -151,24 +234,25 @@ def _files(root: Path, folder: Path, rules: Rules) -> Iterator[tuple[str, Path]]
 
 def _rules(root: Path, folder: Path) -> Rules:
     file = inside(root, folder / ".helmignore", f"the link {named(root, folder / '.helmignore')}")
+    if file.is_file() and file.stat().st_size > LARGEST_RULES:
+        raise RenderError(f"{named(root, folder / '.helmignore')} is larger than {LARGEST_RULES} bytes")
     text = file.read_text(errors="surrogateescape") if file.is_file() else ""
     return parse_rules(text, named(root, folder / ".helmignore"))
 
 
-def _vendored(files: Mapping[str, Path]) -> Iterator[str]:
-    """The names of the charts in charts/."""
+def _vendored(files: Mapping[str, Path], budget: Budget) -> Iterator[str]:
+    """The names of the charts in charts/. All that is packed there is looked through, which the budget bounds."""
     for path, source in files.items():
         parts = PurePosixPath(path).parts
+        contents: list[tuple[str, bytes]] = []
+        if is_packed(path):
+            contents = readable(lambda data: archived(data, CHART, budget), source.read_bytes(), path)
         if parts[0] != "charts" or len(parts) < 2 or parts[1][0] in "_.":
             continue
         if len(parts) == 3 and parts[2] == CHART:
             yield str(_mapping(source, path).get("name"))
-        elif len(parts) == 2 and path.endswith(".tgz"):
-            try:
-                contents = dict(archived(source.read_bytes(), CHART))
-            except tarfile.TarError as error:
-                raise RenderError(f"{path} of the chart is no archive that can be read: {error}") from error
-            yield from (str(_parsed(text, path).get("name")) for name, text in contents.items() if name.count("/") == 1)
+        elif len(parts) == 2:
+            yield from (str(_parsed(text, path).get("name")) for name, text in contents if name.count("/") == 1)
 
 
 def _dependencies(files: Mapping[str, Path], metadata: Mapping[str, Any]) -> Iterator[Dependency]:

@@ -4,7 +4,7 @@
     RenderError                  the files, or what is asked of them, are wrong: an InputError
     ├── PathMissing              the path isn't in the tree
     ├── NotAllowed               it wants what it may not have: something remote, a plugin, a file outside
-    ├── ToolFailed               kustomize or helm refused it, wrote too much or took too long
+    ├── ToolFailed               kustomize or helm refused it, wanted too much or took too long
     └── SubstitutionError        variables can't be put into an object
         └── VariableNotSet       … in strict mode, since one has no value and no default
 

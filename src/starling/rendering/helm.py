@@ -8,7 +8,6 @@ which Argo CD and Flux leave out too: they are for `helm test` to run, not for a
 import asyncio
 import bisect
 import re
-import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -17,8 +16,8 @@ import msgspec
 
 from starling.objects import Manifest, ManifestError, Origin, load_objects, refuse_duplicates
 from starling.programs import uninterrupted
-from starling.rendering.archives import archived
-from starling.rendering.charts import Chart, Dependency, list_chart, not_vendored, write_chart
+from starling.rendering.archives import archived, repacked
+from starling.rendering.charts import Chart, Dependency, is_packed, list_chart, not_vendored, readable, write_chart
 from starling.rendering.errors import NotAllowed, RenderError, ToolFailed
 from starling.rendering.request import KUBE_VERSION, Request
 from starling.rendering.running import Job, complaint, environment
@@ -31,9 +30,9 @@ COPY: Final = "chart"
 _SOURCE: Final = re.compile(rb"^---\n# Source: (.+)$", re.MULTILINE)
 
 
-def prepare_chart(root: Path, folder: Path, *, allow_remote: bool) -> Chart:
-    """The chart in a folder, checked to need nothing that it may not have."""
-    chart = list_chart(root, folder)
+def prepare_chart(root: Path, folder: Path, most: int, *, allow_remote: bool) -> Chart:
+    """The chart in a folder, of `most` bytes at most, checked to need nothing that it may not have."""
+    chart = list_chart(root, folder, most)
     called = named(root, folder)
     if chart.missing and not allow_remote:
         raise not_vendored(called, chart.missing[0])
@@ -42,17 +41,36 @@ def prepare_chart(root: Path, folder: Path, *, allow_remote: bool) -> Chart:
     return chart
 
 
-def _schemas(chart: Chart) -> Iterator[tuple[str, bytes]]:
+def _schemas(chart: Chart, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, bytes]]:
+    """The schemas of a chart and all that it depends on; of what several depend on, once."""
+    seen = set() if seen is None else seen
+    if id(chart) in seen:
+        return
+    seen.add(id(chart))
     for path, source in chart.files.items():
         if PurePosixPath(path).name == SCHEMA:
-            yield path, source.read_bytes()
-        elif path.startswith("charts/") and path.endswith(".tgz"):
-            try:
-                yield from ((f"{path}/{name}", text) for name, text in archived(source.read_bytes(), SCHEMA))
-            except tarfile.TarError as error:
-                raise RenderError(f"{path} of the chart is no archive that can be read: {error}") from error
+            yield f"{prefix}{path}", source.read_bytes()
+        elif is_packed(path):
+            yield from _packed_schemas(source, f"{prefix}{path}")
     for each in chart.local:
-        yield from ((f"charts/{each.name}/{path}", text) for path, text in _schemas(each))
+        yield from _schemas(each, f"{prefix}charts/{each.name}/", seen)
+
+
+def _packed_schemas(file: Path, path: str) -> Iterator[tuple[str, bytes]]:
+    found = readable(lambda data: archived(data, SCHEMA), file.read_bytes(), path)
+    yield from ((f"{path}/{name}", text) for name, text in found)
+
+
+def _check_pulled(charts: Path, called: str, most: int) -> None:
+    """Look through what was fetched into charts/ as through what was there before."""
+    for file in sorted(charts.glob("*.tgz")):
+        path = f"charts/{file.name}"
+        most -= file.stat().st_size
+        if most < 0:
+            raise RenderError(f"what was fetched for {called} is more than may be read at once, up to {path}")
+        for name, text in _packed_schemas(file, path):
+            check_schema(text, f"{called}/{name}", allow_remote=True)
+        file.write_bytes(readable(repacked, file.read_bytes(), path))
 
 
 async def template(job: Job, chart: Chart, request: Request) -> list[Manifest]:
@@ -67,6 +85,10 @@ async def template(job: Job, chart: Chart, request: Request) -> list[Manifest]:
         if done.code != 0:
             said = complaint(done.complaints, places)
             raise ToolFailed(f"helm can't fetch the dependency {each.name} of {job.called}: {said}")
+    if chart.missing:
+        charts = job.own / COPY / "charts"
+        checking = asyncio.to_thread(_check_pulled, charts, job.called, job.limits.size)
+        await uninterrupted(asyncio.create_task(checking))
     done = await job.run(arguments(request, release), variables)
     if done.code != 0:
         said = complaint(done.complaints, places)

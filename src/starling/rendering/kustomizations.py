@@ -19,7 +19,7 @@ from starling.rendering.detect import KUSTOMIZATIONS
 from starling.rendering.errors import NotAllowed, RenderError
 from starling.rendering.tree import inside, named
 
-__all__ = ["Reference", "check_kustomizations", "is_remote", "references"]
+__all__ = ["Reference", "check_kustomizations", "is_of_machine", "is_remote", "references"]
 
 PLUGINS: Final = frozenset({"generators", "transformers", "validators"})
 FOLDERS: Final = PLUGINS | {"resources", "bases", "components"}
@@ -35,6 +35,7 @@ CHARTS: Final = ("helmcharts", "helmchartinflationgenerator")
 _REMOTE: Final = re.compile(
     r"https?:|[a-z][a-z0-9+.-]*://|[a-z0-9]+::|github\.com[/:]|gh:|[a-z][a-z0-9-]*@[^/:]*[/:]", re.IGNORECASE
 )
+_FORCED: Final = re.compile(r"(?:[a-z0-9]+::)+", re.IGNORECASE)
 _HINT: Final = "copy it into the repository, or allow remote content for this unit"
 
 
@@ -55,6 +56,13 @@ class Reference:
 def is_remote(text: str) -> bool:
     """Would kustomize, of any version, fetch this from elsewhere? Rather too often yes than too seldom."""
     return _REMOTE.match(text.strip()) is not None
+
+
+def is_of_machine(text: str) -> bool:
+    """Is it, of what counts as remote, a place on this machine: a file: URL, or a path that git is to take for one?"""
+    text = text.strip()
+    rest = _FORCED.sub("", text, count=1) if _FORCED.match(text) else text
+    return rest.casefold().startswith("file:") or (rest != text and not is_remote(rest))
 
 
 def references(kustomization: Any) -> Iterator[Reference]:
@@ -143,9 +151,8 @@ class _Walk:
             )
         text = reference.text
         if is_remote(text):
-            if self.allow_remote:
-                return
-            raise NotAllowed(f"{called}: {reference.field} names {_shown(text)}, which is remote", hint=_HINT)
+            self.check_remote(text, f"{called}: {reference.field}")
+            return
         if reference.is_inline:
             if reference.field in PLUGINS:
                 self.check_plugins(load_documents(text, called), called)
@@ -178,9 +185,18 @@ class _Walk:
                 )
             if str(kind).casefold() == "helmchartinflationgenerator":
                 raise NotAllowed(f"{called}: {kind} would have kustomize run helm on a chart")
-            remote = next(filter(is_remote, _files_of(value)), None)
-            if remote is not None and not self.allow_remote:
-                raise NotAllowed(f"{called}: {kind} names {_shown(remote)}, which is remote", hint=_HINT)
+            for text in filter(is_remote, _files_of(value)):
+                self.check_remote(text, f"{called}: {kind}")
+
+    def check_remote(self, text: str, called: str) -> None:
+        """Refuse what is remote unless it is allowed, and what is on this machine in any case."""
+        if is_of_machine(text):
+            raise NotAllowed(
+                f"{called} names {_shown(text)}, which is on the machine that renders, outside of the repository",
+                hint="copy it into the repository",
+            )
+        if not self.allow_remote:
+            raise NotAllowed(f"{called} names {_shown(text)}, which is remote", hint=_HINT)
 
 
 def _files_of(plugin: Any) -> Iterator[str]:

@@ -118,7 +118,8 @@ class Renderer:
         with scratch(self.scratch) as own:
             job = Job(command, root, place, own, self.limits)
             if package is Package.HELM:
-                chart = await asyncio.to_thread(prepare_chart, root, place, allow_remote=request.allow_remote)
+                allow_remote, most = request.allow_remote, self.limits.size
+                chart = await asyncio.to_thread(prepare_chart, root, place, most, allow_remote=allow_remote)
                 made = await template(job, chart, request)
                 return Rendered(tuple(made), await asyncio.to_thread(chart_digest, chart))
             made = await build_kustomization(job, allow_remote=request.allow_remote)

@@ -3,11 +3,14 @@
 Nothing of ours is in the environment: no home, no credentials, no plugins. Unless it may use the network, nothing can
 be fetched either, whatever a folder asks for and whichever machine this is: there is no git (nor anything else) on the
 PATH; Go's HTTP client is told to use a proxy at a port where nobody can listen, and that it is a CGI program, which
-makes it refuse plain HTTP even to this machine, where it would pass proxies by; and it trusts no certificate.
+makes it refuse plain HTTP even to this machine, where it would pass proxies by; and it trusts no certificate. With the
+network, git may use https alone: no repositories of this machine, no ssh and its keys, no configuration of the machine.
 """
 
+import errno
 import os
 import re
+import resource
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +23,7 @@ from starling.programs import Finished, OutputTooLong, run
 from starling.rendering.errors import ToolFailed
 from starling.rendering.tree import named
 
-__all__ = ["Job", "Limits", "complaint", "environment", "scratch"]
+__all__ = ["Job", "Limits", "bounded", "complaint", "environment", "scratch"]
 
 MOST_SHOWN: Final = 2000
 _NO_NETWORK: Final = {
@@ -32,6 +35,13 @@ _NO_NETWORK: Final = {
     "SSL_CERT_FILE": "/dev/null",
     "SSL_CERT_DIR": "/dev/null",
 }
+_GIT: Final = {
+    "GIT_ALLOW_PROTOCOL": "https",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_SSH_COMMAND": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 _NETWORK: Final = ("PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _NOISE: Final = re.compile(
@@ -39,12 +49,22 @@ _NOISE: Final = re.compile(
 )
 
 
+_NO_MEMORY: Final = re.compile(r"^(?:runtime: out of memory|fatal error: .*(?:memory|OS thread))", re.MULTILINE)
+"""How a Go program says that it gets no more."""
+_RESERVED: Final = 1 << 30
+"""Addresses that a Go program reserves and doesn't use: 0.7 GiB of them before it does anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may take: seconds, and bytes that are read or written."""
+    """What one run may take: seconds, bytes that are read or written, and bytes of memory.
+
+    Podinfo and cert-manager take helm 50 MB of memory, and kustomize 20.
+    """
 
     seconds: float = 120.0
     size: int = 64 << 20
+    memory: int = 1 << 30
 
 
 @contextmanager
@@ -62,7 +82,7 @@ def environment(home: Path | None, *, network: bool) -> dict[str, str]:
 
     Without either it is the same wherever and whenever it runs: kustomize can write variables into what it makes.
     """
-    found = {"KUBECONFIG": "/dev/null", "HELM_PLUGINS": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    found = {"KUBECONFIG": "/dev/null", "HELM_PLUGINS": "/dev/null", "LC_ALL": "C.UTF-8", **_GIT}
     if home is not None:
         home.mkdir(exist_ok=True)
         places = {"HOME": "", "TMPDIR": "", "HELM_CACHE_HOME": "cache", "HELM_CONFIG_HOME": "config"}
@@ -90,19 +110,43 @@ class Job:
         return named(self.root, self.folder)
 
     async def run(self, arguments: Sequence[str], variables: Mapping[str, str]) -> Finished:
-        """Run the tool to its end; ToolFailed if it is too slow or writes too much."""
+        """Run the tool to its end; ToolFailed if it is too slow, writes too much or wants too much memory."""
         tool = Path(self.command[0]).name
-        seconds, size = self.limits.seconds, self.limits.size
+        seconds, size, memory = self.limits.seconds, self.limits.size, self.limits.memory
+        command = bounded((*self.command, *arguments), memory, shutil.which("prlimit"))
         try:
-            return await run(
-                *self.command, *arguments, environment=variables, within=seconds, cwd=self.own, longest=size
-            )
+            _refuse_missing(self.command[0])
+            done = await run(*command, environment=variables, within=seconds, cwd=self.own, longest=size)
         except TimeoutError as error:
             raise ToolFailed(f"{tool} took more than {seconds:g} s for {self.called} and was ended") from error
         except OutputTooLong as error:
             raise ToolFailed(f"{tool} wrote more than {size} bytes for {self.called} and was ended") from error
         except OSError as error:
             raise ToolFailed(f"{tool} can't be run: {error.strerror}") from error
+        if done.code != 0 and _NO_MEMORY.search(done.complaints):
+            raise ToolFailed(f"{tool} wanted more than {memory} bytes of memory for {self.called} and was ended")
+        return done
+
+
+def bounded(command: Sequence[str], memory: int, prlimit: str | None) -> list[str]:
+    """A command that runs another with a limit of memory: by prlimit if there is one, else by the shell.
+
+    The limit is one of addresses, since that of memory itself does nothing on Linux.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    addresses = memory + _RESERVED if most == resource.RLIM_INFINITY else min(most, memory + _RESERVED)
+    if prlimit is not None:
+        return [prlimit, f"--as={addresses}", "--", *command]
+    # What a shell adds to the environment would be seen. Where addresses can't be limited, it runs without.
+    script = f'ulimit -v {addresses // 1024} 2>/dev/null; unset PWD OLDPWD SHLVL _; exec "$@"'
+    return ["/bin/sh", "-c", script, "sh", *command]
+
+
+def _refuse_missing(program: str) -> None:
+    """Raise what running it would raise if nothing else ran it for us."""
+    if not os.access(program, os.X_OK):
+        code = errno.EACCES if os.path.lexists(program) else errno.ENOENT
+        raise OSError(code, os.strerror(code))
 
 
 def complaint(text: str, places: Mapping[str, str]) -> str:

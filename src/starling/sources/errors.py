@@ -7,6 +7,7 @@
     ├── NoSuchRepository there is none at this address, or none that these credentials may see
     ├── NoSuchVersion    the branch, tag or commit isn't there, or no tag is in the range
     ├── NotSigned        none of the given keys has signed what the ref names
+    ├── MirrorBroken     the copy of the repository on this machine can't be used
     ├── Refused          the content is such that we don't touch it: links out, bombs, impossible names
     └── StoreError       the artifact store can't do what is asked
         ├── NotStored    … there is no such artifact, or not any more
@@ -20,11 +21,16 @@ from starling.errors import StarlingError
 
 __all__ = [
     "AccessDenied",
+    "Damaged",
+    "Incomplete",
+    "MirrorBroken",
     "NoSuchRepository",
     "NoSuchVersion",
     "NotSigned",
+    "NotStored",
     "Refused",
     "SourceError",
+    "StoreError",
     "Unreachable",
     "UntrustedHost",
 ]
@@ -72,7 +78,41 @@ class NotSigned(SourceError):
     reason = "NotSigned"
 
 
+class MirrorBroken(SourceError):
+    """The copy of a repository on this machine can't be used; it is made anew, once, before anyone hears of it."""
+
+    reason = "MirrorBroken"
+
+
 class Refused(SourceError):
     """The content is refused."""
 
     reason = "Refused"
+
+
+class StoreError(SourceError):
+    """The store can't do what is asked."""
+
+    reason = "StoreFailed"
+
+
+class NotStored(StoreError):
+    """There is no such artifact, or not any more."""
+
+    reason = "ArtifactNotFound"
+
+
+class Incomplete(StoreError):
+    """A tree names files whose content isn't there: `missing`, by digest. Add these, and it can be put."""
+
+    reason = "ArtifactIncomplete"
+
+    def __init__(self, message: str, missing: frozenset[str], *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.missing = missing
+
+
+class Damaged(StoreError):
+    """A stored file isn't what was put in; all that needs it was taken away, so that fetching again brings it back."""
+
+    reason = "ArtifactDamaged"

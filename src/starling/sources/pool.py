@@ -5,47 +5,19 @@ import itertools
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from starling.files import private_folder, same_file
-from starling.sources.errors import SourceError
+from starling.sources.errors import Incomplete, NotStored, StoreError  # noqa: F401
 from starling.sources.trees import digest_of
 
-__all__ = ["Damaged", "Incomplete", "NotStored", "Pool", "StoreError", "key_of", "older", "try_lock", "write_all"]
+__all__ = ["Pool", "key_of", "older", "try_lock"]
 
 MOST_ATTEMPTS: Final = 5
 _DIGEST: Final = re.compile("sha256:([0-9a-f]{64})", re.ASCII)
-
-
-class StoreError(SourceError):
-    """The store can't do what is asked."""
-
-    reason = "StoreFailed"
-
-
-class NotStored(StoreError):
-    """There is no such artifact, or not any more."""
-
-    reason = "ArtifactNotFound"
-
-
-class Incomplete(StoreError):
-    """A tree names files whose content isn't there: `missing`, by digest. Add these, and it can be put."""
-
-    reason = "ArtifactIncomplete"
-
-    def __init__(self, message: str, missing: frozenset[str], *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.missing = missing
-
-
-class Damaged(StoreError):
-    """A stored file isn't what was put in; it was taken away, so that fetching again brings it back."""
-
-    reason = "ArtifactDamaged"
 
 
 class Pool:
@@ -61,8 +33,7 @@ class Pool:
         self._blobs_text = str(self.blobs)
         self._partial_prefix = f"{self.partial}/{secrets.token_hex(8)}"
         self._partial_numbers = itertools.count()
-        self._generation = b""
-        self._there: dict[str, int] = {}
+        self._seen: tuple[bytes, dict[str, int]] = (b"", {})  # replaced as one: threads look at it without a lock
 
     def blob(self, digest: str) -> Path:
         """Where a content is."""
@@ -93,6 +64,17 @@ class Pool:
         path.unlink(missing_ok=True)
         return None
 
+    def naming(self, digests: Collection[str]) -> list[Path]:
+        """All listings that name one of these contents."""
+        wanted = {digest.encode() for digest in digests}
+        found = []
+        for path in self.listings.iterdir():
+            with suppress(FileNotFoundError):
+                records = path.read_bytes().split(b"\0")
+                if not wanted.isdisjoint(name for record in records for name in record.split(b" ", 2)[1:2]):
+                    found.append(path)
+        return found
+
     def ensure(self, path: Path, content: bytes) -> None:
         """Have a file with that content; one of the same size that is there counts as written now."""
         if not self.touch(path, len(content)):
@@ -105,7 +87,7 @@ class Pool:
             try:
                 descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
                 try:
-                    write_all(descriptor, content)
+                    _write_all(descriptor, content)
                 finally:
                     os.close(descriptor)
                 os.rename(partial, path)  # noqa: PTH104
@@ -132,26 +114,16 @@ class Pool:
             return False
         return True
 
-    @contextmanager
-    def partly(self) -> Iterator[tuple[Path, int]]:
-        """A file to write, which goes away at the block's end unless it was renamed."""
-        partial = Path(self._partial_name())
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-        try:
-            yield partial, descriptor
-        finally:
-            os.close(descriptor)
-            partial.unlink(missing_ok=True)
-
     def remembered(self) -> dict[str, int]:
         """The sizes of blobs that were seen and not taken away since. Only who has the lock may add to it."""
         try:
             generation = (self.root / "generation").read_bytes()
         except FileNotFoundError:
             generation = b""
-        if generation != self._generation:
-            self._generation, self._there = generation, {}
-        return self._there
+        seen = self._seen
+        if generation != seen[0]:
+            seen = self._seen = (generation, {})
+        return seen[1]
 
     def new_generation(self) -> None:
         """Have all processes forget which blobs they saw. For who has the lock alone, before taking any away."""
@@ -195,7 +167,7 @@ def older(path: "Path | os.DirEntry[str]", before: float) -> bool:
         return False
 
 
-def write_all(descriptor: int, content: bytes) -> None:
+def _write_all(descriptor: int, content: bytes) -> None:
     """Write to the end: the system may take a part at a time."""
     written = os.write(descriptor, content)
     while written < len(content):

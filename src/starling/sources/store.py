@@ -2,7 +2,7 @@
 
     blobs/ab/<rest>     a file's bytes, by their sha256
     listings/<digest>   a tree (see `trees`); where one is, all its blobs are
-    trees/<digest>      its folder, which is whole if trees/<digest>.lock says so
+    trees/<digest>      its folder, which is whole if trees/<digest>.lock says so; trees/<digest>-1 if that can't be had
     partial/            what is being written; it gets its name when it is whole
     lock, generation    who may take away, and whether someone has
 
@@ -13,13 +13,15 @@ Any number of processes share a store; each may die at any instant. What they go
 - *Nothing is synced to the disk.* Ten thousand calls of fsync take longer than fetching anew, and all that is read is
   checked: a blob against its digest while it is copied, a listing against its own; a folder counts only until the
   machine is next started. So what a power failure tears is found and made anew; a killed process tears nothing.
+  A blob that turns out to be bad goes together with all listings that name it: those artifacts aren't there any more.
 - *Locks decide, ages are a courtesy.* Listings are added under a shared lock and everything is taken away under the
   exclusive one, so a listing never comes to lack a blob; a folder in use is locked by its user. Ages alone would
   have to be guessed: longer than the slowest fetch, or the longest render. Here, too short an age costs work done
   twice (`Incomplete`: add these again), never a wrong tree.
 
 Files in folders are read-only; so are the folders, for whoever isn't root. What changes them all the same is seen at
-the next checkout, by the times that the system keeps, and the folder is made anew.
+the next checkout, by the times that the system keeps, and the folder is made anew: in its place, or, while another
+process has the changed one in use, beside it.
 """
 
 import asyncio
@@ -39,8 +41,8 @@ import msgspec
 from starling.programs import uninterrupted
 from starling.sources.checkouts import make_folder, unchanged
 from starling.sources.collecting import Collected, collect
-from starling.sources.errors import Refused
-from starling.sources.pool import Damaged, Incomplete, NotStored, Pool, StoreError, key_of, try_lock, write_all
+from starling.sources.errors import Damaged, Incomplete, NotStored, Refused, StoreError
+from starling.sources.pool import Pool, key_of, try_lock
 from starling.sources.trees import (
     Entry,
     Limits,
@@ -53,17 +55,7 @@ from starling.sources.trees import (
     read_listing,
 )
 
-__all__ = [
-    "Artifact",
-    "ArtifactStore",
-    "Collected",
-    "Damaged",
-    "Entry",
-    "Incomplete",
-    "Limits",
-    "NotStored",
-    "StoreError",
-]
+__all__ = ["Artifact", "ArtifactStore", "Collected", "Entry", "Limits"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +63,12 @@ R = TypeVar("R")
 LOCK_POLL: Final = 0.02
 MOST_REMEMBERED: Final = 200_000
 MOST_ATTEMPTS: Final = 5
+
+IN_USE_FOR: Final = 2.0
+"""Seconds to wait for a changed folder that others have in use. Who merely looks at it is done long before."""
+
+MADE_WITHIN: Final = 120.0
+"""Seconds to wait for who makes a folder: a stopped process must not hold up others for ever."""
 
 
 class Artifact(msgspec.Struct, frozen=True):
@@ -110,25 +108,6 @@ class ArtifactStore:
         """Store several and give their digests, in order. For a thread."""
         return [self.add(content) for content in contents]
 
-    def add_stream(self, chunks: Iterable[bytes], path: str) -> tuple[str, int]:
-        """Store what comes in pieces and give digest and size; Refused, naming the path, as soon as it is too large."""
-        total = hashlib.sha256()
-        size = 0
-        with self._telling(), self._pool.partly() as (partial, descriptor):
-            for chunk in chunks:
-                size += len(chunk)
-                if size > self.limits.file_size:
-                    raise Refused(
-                        f"{path} has more than {self.limits.file_size:,} bytes",
-                        hint="leave it out with an ignore pattern",
-                    )
-                total.update(chunk)
-                write_all(descriptor, chunk)
-            digest = f"sha256:{total.hexdigest()}"
-            if not self._pool.touch(self._pool.blob(digest), size):
-                partial.rename(self._pool.blob(digest))
-        return digest, size
-
     def lacking(self, digests: Iterable[str]) -> set[str]:
         """Those of the contents that aren't there. What this store has seen before costs nothing."""
         with self._telling():
@@ -141,7 +120,7 @@ class ArtifactStore:
 
     async def put(self, revision: str, entries: Iterable[Entry]) -> Artifact:
         """Store a tree whose files' contents are there. Refused if it can't be a tree, Incomplete if some are not."""
-        return await self._in_thread(self._put, revision, list(entries))
+        return await self._in_thread(self._mending, self._put, revision, list(entries))
 
     def _put(self, revision: str, entries: list[Entry]) -> Artifact:
         check_tree(entries, self.limits)
@@ -159,7 +138,7 @@ class ArtifactStore:
 
         As `put`, at a cost that depends on the changes; NotStored if the other tree isn't there any more.
         """
-        return await self._in_thread(self._amend, base, revision, dict(changes))
+        return await self._in_thread(self._mending, self._amend, base, revision, dict(changes))
 
     def _amend(self, base: Artifact, revision: str, changes: dict[str, Entry | None]) -> Artifact:
         with self._pool.shared():
@@ -176,6 +155,14 @@ class ArtifactStore:
             self._pool.ensure(self._pool.listing(digest), content)
         return Artifact(revision, digest, size)
 
+    def _mending(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Take away what turns out to be bad, once the lock is free, so that adding again puts it right."""
+        try:
+            return function(*args, **kwargs)
+        except Incomplete as error:
+            self._discard(error.missing)
+            raise
+
     def _check_contents(self, entries: list[Entry]) -> None:
         """See that all contents are there, and as long as they should be. For who has the lock."""
         there = self._pool.remembered()
@@ -191,6 +178,9 @@ class ArtifactStore:
                     continue
                 there[entry.digest] = size
             if size != entry.size:
+                if not self._is_right(entry.digest):
+                    missing[entry.digest] = entry.path
+                    continue
                 raise StoreError(
                     f"{entry.path} is listed with {entry.size} bytes, its content {entry.digest} has {size}"
                 )
@@ -199,7 +189,7 @@ class ArtifactStore:
             raise Incomplete(
                 f"the store has no content for {len(missing)} of the files, {example} among them",
                 frozenset(missing),
-                hint="they were collected meanwhile; fetch again",
+                hint="they were collected meanwhile, or damaged; fetch again",
             )
 
     def _target(self, entry: Entry) -> str:
@@ -212,7 +202,6 @@ class ArtifactStore:
         except FileNotFoundError:
             content = None
         if content is None or digest_of(content) != entry.digest:
-            self._discard(entry.digest)
             raise Incomplete(
                 f"the store has no right content for the link {entry.path}",
                 frozenset([entry.digest]),
@@ -231,21 +220,35 @@ class ArtifactStore:
         NotStored if there is no such artifact, Damaged if a file isn't what was put in.
         """
         key = key_of(digest)
-        folder, lock_file = self._pool.trees / key, self._pool.trees / f"{key}.lock"
-        made = 0
+        for name in (key, *(f"{key}-{number}" for number in range(1, MOST_ATTEMPTS))):
+            if folder := await self._folder(digest, name):
+                return folder
+        raise StoreError(
+            f"the folders of {digest} were changed and are in use",
+            hint=f"find out what writes into {self._pool.trees}",
+        )
+
+    async def _folder(self, digest: str, name: str) -> Path | None:
+        """The folder of that name, made if need be and in use by us; None if others don't let go of it in time."""
+        folder, lock_file = self._pool.trees / name, self._pool.trees / f"{name}.lock"
+        made, patience = 0, 1.0
         while made < MOST_ATTEMPTS:
             if not self.has(digest):
                 raise NotStored(f"the store has no artifact {digest}", hint="fetch it again")
             # Both are tried in turn: another may be making it, or have made it and be using it.
             lock = try_lock(lock_file, fcntl.LOCK_SH)
+            longest = MADE_WITHIN if lock is None else IN_USE_FOR
             if lock is not None and await self._in_thread(self._use, digest, lock, folder):
                 return folder
             lock = try_lock(lock_file, fcntl.LOCK_EX)
             if lock is not None:
                 await self._in_thread(self._make, digest, lock, folder)
                 made += 1
-            else:
-                await asyncio.sleep(LOCK_POLL)  # without a thread: who has the lock may need one to get on
+                continue
+            if patience <= 0:
+                return None
+            await asyncio.sleep(LOCK_POLL)  # without a thread: who has the lock may need one to get on
+            patience -= LOCK_POLL / longest
         raise StoreError(
             f"the folder of {digest} is changed as often as it is made", hint=f"find out what writes into {folder}"
         )
@@ -279,20 +282,32 @@ class ArtifactStore:
                 raise NotStored(f"the store has no artifact {digest}", hint="fetch it again")
             bad = make_folder(folder, read_listing(content), self._pool.blob, lock)
             if bad is not None:
-                self._discard(bad.digest)
+                self._discard([bad.digest])
                 raise Damaged(
                     f"{bad.path}: the stored content {bad.digest} is missing or damaged", hint="fetch the source again"
                 )
         finally:
             os.close(lock)
 
-    def _discard(self, digest: str) -> None:
-        """Take a damaged blob away, unless it was put right meanwhile."""
-        path = self._pool.blob(digest)
-        with self._pool.alone(), suppress(FileNotFoundError):
+    def _discard(self, digests: Collection[str]) -> None:
+        """Take damaged blobs away, unless they were put right meanwhile, and all listings that lack one then."""
+        with self._pool.alone():
+            bad = {digest for digest in digests if not self._is_right(digest)}
+            if not bad:
+                return
             self._pool.new_generation()
-            if digest_of(path.read_bytes()) != digest:
-                path.unlink()
+            for path in self._pool.naming(bad):
+                path.unlink(missing_ok=True)
+            for digest in bad:
+                self._pool.blob(digest).unlink(missing_ok=True)
+
+    def _is_right(self, digest: str) -> bool:
+        """Tell whether a content is there and what its name says."""
+        try:
+            with self._pool.blob(digest).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == key_of(digest)
+        except FileNotFoundError:
+            return False
 
     # Collecting
 

@@ -26,7 +26,6 @@ __all__ = [
     "links_of",
     "listing",
     "read_listing",
-    "tree_digest",
 ]
 
 Mode = Literal["file", "executable", "link"]
@@ -84,11 +83,6 @@ def listing(entries: Iterable[Entry]) -> bytes:
         ordered.sort(key=lambda entry: entry.path.encode("utf-8", "surrogateescape"))
         text = "".join([f"{entry.mode} {entry.digest} {entry.size} {entry.path}\0" for entry in ordered])
         return text.encode("utf-8", "surrogateescape")
-
-
-def tree_digest(entries: Iterable[Entry]) -> str:
-    """The digest of a tree."""
-    return digest_of(listing(entries))
 
 
 def read_listing(content: bytes) -> list[Entry]:

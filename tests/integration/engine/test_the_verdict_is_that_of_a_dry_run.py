@@ -199,7 +199,7 @@ async def test_the_interval_mends_what_cannot_be_seen(client: Client, cluster: L
             return [part["name"] for part in (await found.live())["spec"]["parts"]] == ours
 
         await until(in_order)
-    assert any("due to be applied again" in str(event.task) for event in here.events)
+        await until(lambda: any("due to be applied again" in str(event.task) for event in here.events))
 
 
 async def test_a_writer_that_calls_itself_starling(client: Client, namespace: str) -> None:

@@ -75,13 +75,6 @@ async def test_one_name_twice(repository: Repository, sources: GitSources) -> No
         await sources.fetch(GitSource(repository.url, MAIN))
 
 
-async def test_a_name_that_is_no_text(repository: Repository, sources: GitSources) -> None:
-    """It is refused with what can be shown of it."""
-    push_tree(repository, b"100644 caf\xe9.yaml\0" + blob(repository, b"x"))
-    with pytest.raises(Refused, match="isn't UTF-8: caf"):
-        await sources.fetch(GitSource(repository.url, MAIN))
-
-
 async def test_bombs(repository: Repository, tmp_path: Path) -> None:
     """A file that is too large, too many files, too much in all; a change of one file that makes it so, too."""
     repository.commit({"zeros": b"\0" * 2_000_000})

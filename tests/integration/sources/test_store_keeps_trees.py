@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from starling.sources.errors import Refused
-from starling.sources.store import ArtifactStore, Damaged, Entry, Incomplete, Limits, NotStored, StoreError
+from starling.sources import Damaged, Incomplete, NotStored, Refused, StoreError
+from starling.sources.store import ArtifactStore, Entry
 
 NOT_TO_BE_FOUND = "sha256:" + "0" * 64
 
@@ -117,21 +117,25 @@ async def test_links_out_are_refused(store: ArtifactStore, target: str) -> None:
     assert list(store.root.glob("listings/*")) == []
 
 
-@pytest.mark.parametrize("damage", ["other bytes", "shorter", "gone"])
-async def test_damage_is_found_named_and_mended(store: ArtifactStore, damage: str) -> None:
+def spoil(store: ArtifactStore, digest: str, content: str | None) -> None:
+    """Have a blob with another content, or none."""
+    blob = store.root / "blobs" / digest[7:9] / digest[9:]
+    blob.chmod(0o600)
+    if content is None:
+        blob.unlink()
+    else:
+        blob.write_text(content)
+
+
+@pytest.mark.parametrize("damage", ["kind: B\n", "kind", "", None])
+async def test_damage_is_found_named_and_mended(store: ArtifactStore, damage: str | None) -> None:
     """A blob that isn't what was put in fails the checkout by path and digest; adding it again mends it."""
     entries = put_in(store, FILES)
     artifact = await store.put("r", entries)
     digest = entries[1].digest
-    blob = store.root / "blobs" / digest[7:9] / digest[9:]
-    blob.chmod(0o600)
-    if damage == "gone":
-        blob.unlink()
-    else:
-        blob.write_text("kind: B\n" if damage == "other bytes" else "kind")
-    for _ in range(2):
-        with pytest.raises(Damaged, match=rf"app/web.yaml: the stored content {digest}"):
-            await store.checkout(artifact.digest)
+    spoil(store, digest, damage)
+    with pytest.raises(Damaged, match=rf"app/web.yaml: the stored content {digest}"):
+        await store.checkout(artifact.digest)
     assert store.lacking([digest]) == {digest}
     with pytest.raises(Incomplete):
         await store.put("r", entries)
@@ -140,17 +144,67 @@ async def test_damage_is_found_named_and_mended(store: ArtifactStore, damage: st
     assert len(found_in(await store.checkout(artifact.digest))) == len(FILES)
 
 
+async def test_no_artifact_lacks_a_file_that_was_damaged(store: ArtifactStore) -> None:
+    """All that name it are gone with it, so that they are fetched again and nothing is built on them; others stay."""
+    entries = put_in(store, FILES)
+    first = await store.put("1", entries)
+    second = await store.put("2", [*entries, *put_in(store, {"more": "more"})])
+    other = await store.put("3", put_in(store, {"more": "more", "sha256": entries[1].digest}))
+    folder = await store.checkout(other.digest)
+    spoil(store, entries[1].digest, "kind: B\n")
+    with pytest.raises(Damaged):
+        await store.checkout(second.digest)
+    assert [store.has(each.digest) for each in (first, second, other)] == [False, False, True]
+    with pytest.raises(NotStored):
+        await store.amend(first, "4", {"run.sh": None})
+    assert await store.checkout(other.digest) == folder
+
+
+@pytest.mark.parametrize("damage", ["kind", ""])
+async def test_a_torn_blob_is_found_when_it_is_put(store: ArtifactStore, damage: str) -> None:
+    """As a power failure leaves it: it counts as lacking from then on, and is added anew."""
+    entries = put_in(store, FILES)
+    artifact = await store.put("r", entries)
+    spoil(store, entries[1].digest, damage)
+    again = ArtifactStore(store.root)
+    with pytest.raises(Incomplete, match=r"app/web\.yaml") as caught:
+        await again.put("r", entries)
+    assert again.lacking([entries[1].digest]) == caught.value.missing == {entries[1].digest}
+    assert not again.has(artifact.digest)
+    again.add(b"kind: A\n")
+    assert len(found_in(await again.checkout((await again.put("r", entries)).digest))) == len(FILES)
+
+
 async def test_a_damaged_link_is_found_when_it_is_put(store: ArtifactStore) -> None:
     """A link's content that isn't what its name says is taken away before it decides anything, and is added anew."""
     entries = put_in(store, FILES, links="app/link")
     digest = entries[3].digest
-    blob = store.root / "blobs" / digest[7:9] / digest[9:]
-    blob.chmod(0o600)
-    blob.write_text("/etc/pass")
+    spoil(store, digest, "/etc/pass")
     with pytest.raises(Incomplete, match="link app/link") as caught:
         await store.put("r", entries)
     assert store.lacking([digest]) == caught.value.missing == {digest}
     await store.put("r", put_in(store, FILES, links="app/link"))
+
+
+async def test_a_damaged_link_is_found_when_a_tree_is_amended(store: ArtifactStore) -> None:
+    """By a process that hasn't read it before; it is taken away like any other damaged file, without waiting."""
+    entries = put_in(store, FILES, links="app/link")
+    artifact = await store.put("r", entries)
+    spoil(store, entries[3].digest, "/etc/pass")
+    script = """
+import asyncio, sys
+from pathlib import Path
+from starling.sources import Artifact, ArtifactStore, Incomplete
+store = ArtifactStore(Path(sys.argv[1]))
+try:
+    asyncio.run(store.amend(Artifact("r", sys.argv[2], 27), "s", {"run.sh": None}))
+except Incomplete as error:
+    print(*error.missing)
+"""
+    command = [sys.executable, "-c", script, str(store.root), artifact.digest]
+    told = await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, text=True, timeout=20)
+    assert told.stdout.split() == [entries[3].digest]
+    assert not store.has(artifact.digest)
 
 
 async def test_a_damaged_listing_counts_for_nothing(store: ArtifactStore) -> None:
@@ -192,18 +246,27 @@ async def test_a_folder_that_was_changed_is_made_anew(store: ArtifactStore, chan
     assert before != ((folder / "app/deep/x").stat().st_ino, (folder / "app/deep/x").stat().st_ctime_ns)
 
 
-async def test_streams(store: ArtifactStore) -> None:
-    """What comes in pieces is stored like what comes at once; beyond the limit it is refused, and nothing is left."""
-    digest, size = store.add_stream([b"ki", b"", b"nd: A\n"], "a.yaml")
-    assert (digest, size) == (store.add(b"kind: A\n"), 8)
-    small = ArtifactStore(store.root, Limits(file_size=10))
+async def test_a_changed_folder_in_use_by_another_is_left_to_it(store: ArtifactStore) -> None:
+    """Who can't have it made anew gets one beside it, which goes like any other; the next finds the right one."""
+    artifact = await store.put("r", put_in(store, FILES))
+    folder = await store.checkout(artifact.digest)
+    expected = found_in(folder)
+    folder.chmod(0o700)
+    (folder / "more.yaml").write_text("kind: C\n")
+    other = ArtifactStore(store.root)
+    async with asyncio.timeout(20):
+        beside = await other.checkout(artifact.digest)
+        assert beside != folder
+        assert found_in(beside) == expected != found_in(folder)
+        assert await store.checkout(artifact.digest) == await other.checkout(artifact.digest) == folder
+    assert found_in(folder) == expected
+    await store.collect([artifact.digest], older_than=0)
+    assert not beside.exists()
+    assert found_in(folder) == expected
 
-    def endless() -> "list[bytes]":
-        return [b"12345"] * 1000
 
-    with pytest.raises(Refused, match=r"bomb\.yaml has more than 10 bytes"):
-        small.add_stream(iter(endless()), "bomb.yaml")
-    assert list(store.root.glob("partial/*")) == []
+async def test_a_large_file(store: ArtifactStore) -> None:
+    """It is copied in more than one piece."""
     large = os.urandom(3 << 20)
     artifact = await store.put("r", [Entry("large", "file", store.add(large), len(large))])
     assert (await store.checkout(artifact.digest) / "large").read_bytes() == large

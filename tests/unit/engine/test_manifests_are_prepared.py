@@ -404,3 +404,24 @@ def test_what_is_given_is_never_changed(contents: list[dict[str, Any]], target: 
             manifest = desired.manifest
             assert owner(desired.key, manifest.labels, manifest.annotations) == unit.id
             assert "status" not in manifest.content
+
+
+@pytest.mark.parametrize(
+    ("annotations", "applied"),
+    [
+        ({"helm.sh/hook": "pre-delete"}, False),
+        ({"helm.sh/hook": "pre-rollback, test"}, False),
+        ({"helm.sh/hook": "pre-install,pre-delete"}, True),
+        ({"helm.sh/hook": "post-install"}, True),
+        ({"argocd.argoproj.io/hook": "SyncFail"}, False),
+        ({"argocd.argoproj.io/hook": "Skip"}, False),
+        ({"argocd.argoproj.io/hook": "PreSync", "helm.sh/hook": "pre-delete"}, True),
+        ({"helm.sh/hook": ""}, True),
+        ({}, True),
+    ],
+)
+def test_hooks_of_other_occasions_are_left_out(annotations: dict[str, str], applied: bool) -> None:
+    """A Job that cleans up before a deletion must not run at an install; Argo CD's word counts before Helm's."""
+    found = prepare([config_map("a", annotations=annotations)], UNIT, KINDS)
+    assert bool(found.desired) is applied
+    assert not found.problems

@@ -1,7 +1,9 @@
 """Credentials reach git through private files and are never shown."""
 
+import base64
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -86,6 +88,8 @@ def test_ssh_trusts_the_given_host_keys_only(tmp_path: Path) -> None:
         (HTTPS.text, Credentials(username="me", password="x\n"), "line break"),
         (HTTPS.text, Credentials(bearer_token="x\r"), "line break"),
         ("http://git.example/app", Credentials(username="me", password="x"), "plain http"),
+        ("http://127.evil.example/app", Credentials(username="me", password="x"), "plain http"),
+        ("http://localhost.evil.example/app", Credentials(bearer_token="x"), "plain http"),
     ],
 )
 def test_credentials_that_can_not_work_are_refused_before_anyone_is_asked(
@@ -94,6 +98,47 @@ def test_credentials_that_can_not_work_are_refused_before_anyone_is_asked(
     """With what is wrong about them."""
     with pytest.raises(InputError, match=says):
         credentials.check(parse_url(url))
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:3000", "127.0.0.1:3000", "127.1.2.3", "[::1]", "[::1]:3000"])
+def test_this_machine_may_be_told_a_password_over_plain_http(host: str) -> None:
+    """Nobody listens on the way."""
+    Credentials(username="me", password="x").check(parse_url(f"http://{host}/app"))
+
+
+@pytest.mark.parametrize("username", ["", "me"])
+def test_what_is_sent_is_what_is_kept_out_of_messages(tmp_path: Path, username: str) -> None:
+    """The header that git makes of user name and password is as good as the password."""
+    credentials = Credentials(username=username, password="hunter2")
+    configuration(HTTPS, credentials, tmp_path)
+    sent = urlsplit((tmp_path / "credentials").read_text().strip())
+    header = base64.b64encode(f"{sent.username}:{sent.password}".encode()).decode()
+    assert {"hunter2", header} <= set(credentials.secrets)
+
+
+@pytest.mark.parametrize("address", ["https://GIT.example:443/app", "https://git.example/app", "http://LOCALHOST:80/x"])
+def test_git_finds_a_password_for_any_spelling_of_the_host(tmp_path: Path, address: str) -> None:
+    """By the address in its normal form."""
+    url = parse_url(address)
+    (tmp_path / "config").write_text(configuration(url, Credentials(username="me", password="x"), tmp_path))
+    environment = {
+        "PATH": "/usr/bin:/bin:/usr/local/bin",
+        "GIT_CONFIG_GLOBAL": str(tmp_path / "config"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    fill = subprocess.run(
+        ["git", "credential", "fill"], input=f"url={url.normal}\n\n", capture_output=True, check=False, text=True,
+        env=environment,
+    )  # fmt: skip
+    assert "password=x" in fill.stdout.splitlines(), fill.stderr
+
+
+@pytest.mark.parametrize(("address", "safe"), [(HTTPS.text, ""), (SSH.text, ""), ("file:///srv/app.git", "*")])
+def test_only_repositories_on_this_machine_may_belong_to_others(tmp_path: Path, address: str, safe: str) -> None:
+    """Git reads no one else's configuration, but for the repository that it is told to read."""
+    (tmp_path / "config").write_text(configuration(parse_url(address), ANONYMOUS, tmp_path))
+    assert read(tmp_path, "safe.directory") == safe
 
 
 def test_a_secret_of_the_cluster_gives_them() -> None:

@@ -10,7 +10,7 @@
     verify       signatures, against given keys only
     fetch        all of it together: GitSources
 
-Nothing but `command` and `mirror` runs git; nothing but `refs` decides which version is meant.
+Nothing but `command`, `mirror` and `verify` runs git; nothing but `refs` decides which version is meant.
 """
 
 from starling.sources.git.credentials import ANONYMOUS, Credentials

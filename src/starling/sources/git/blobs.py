@@ -4,7 +4,7 @@ A text file beside the mirror, a line for each blob that was ever read: git's id
 lines are appended while the mirror is held; half a line, left by a crash, is passed over.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -41,14 +41,6 @@ class BlobIndex:
             if file.tell() and not self._ends_whole():
                 file.write("\n")
             file.write(text)
-
-    def keep(self, names: Iterable[str]) -> None:
-        """Forget all but these."""
-        known = self.read()
-        partial = self._file.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
-        BlobIndex(partial).append({name: known[name] for name in names if name in known})
-        partial.replace(self._file)
 
     def _ends_whole(self) -> bool:
         with self._file.open("rb") as file:

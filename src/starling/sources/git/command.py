@@ -1,8 +1,10 @@
 """Running git: an environment of our own, nothing of the machine's configuration, and errors as types."""
 
+import fcntl
 import os
 import re
-import tempfile
+import secrets
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +13,11 @@ from typing import Final
 import msgspec
 
 from starling.errors import InputError, StarlingError
-from starling.files import write_private
+from starling.files import private_folder, write_private
 from starling.programs import Finished, OutputTooLong, run
 from starling.sources.errors import (
     AccessDenied,
+    MirrorBroken,
     NoSuchRepository,
     NoSuchVersion,
     Refused,
@@ -22,52 +25,57 @@ from starling.sources.errors import (
     Unreachable,
     UntrustedHost,
 )
-from starling.sources.git.credentials import ANONYMOUS, Credentials, configuration
+from starling.sources.git.credentials import Credentials, configuration
 from starling.sources.git.url import GitUrl
 
-__all__ = ["LOCALLY", "Git", "exchange"]
+__all__ = ["Git", "exchange", "locally", "sweep"]
 
 _FROM_THE_MACHINE: Final = ("PATH", "TMPDIR", "http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY")
-_LONGEST: Final = 1 << 31
+LONGEST: Final = 64 << 20
+"""Of what git may write: the names of half a million refs or files."""
 
 
 class Git(msgspec.Struct, frozen=True):
-    """Git for one address, as whom its `environment` says; without an address, for what is on this machine."""
+    """Git for one repository, as whom its `environment` says; `local`: for its mirror, with no server in sight."""
 
     environment: Mapping[str, str]
-    url: GitUrl | None = None
+    url: GitUrl
     secrets: tuple[str, ...] = ()
+    local: bool = False
 
-    async def run(
-        self, *arguments: str, folder: Path, within: float, feed: bytes | None = None, codes: tuple[int, ...] = (0,)
-    ) -> Finished:
-        """What git wrote. SourceError for any exit code but these, with what git said, less what is secret."""
+    async def run(self, *arguments: str, folder: Path, within: float, feed: bytes | None = None) -> Finished:
+        """What git wrote. SourceError if it fails, with what git said, less what is secret."""
         command = ("git", "--no-pager", *arguments)
+        verb = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
         try:
             done = await run(
-                *command, environment=self.environment, cwd=folder, within=within, feed=feed, longest=_LONGEST
+                *command, environment=self.environment, cwd=folder, within=within, feed=feed, longest=LONGEST
             )
         except TimeoutError as error:
-            where = self.url.text if self.url is not None else "git"
-            raise Unreachable(f"{where}: git {arguments[0]} took longer than {within:.0f} s") from error
+            raise Unreachable(f"{self.url}: git {verb} took longer than {within:.0f} s") from error
         except OutputTooLong as error:
-            raise Refused(f"{self.url or 'git'}: git {arguments[0]} doesn't come to an end") from error
+            raise Refused(f"{self.url}: git {verb} doesn't come to an end") from error
         except FileNotFoundError as error:
+            if not folder.exists():
+                raise MirrorBroken(f"{self.url}: the copy of the repository on this machine is gone") from error
             raise InputError("there is no git on this machine", hint="install git 2.36 or newer") from error
-        if done.code not in codes:
-            raise self._error(arguments[0], done)
+        if done.code != 0:
+            raise self._error(verb, done)
         return done
 
     def _error(self, verb: str, done: Finished) -> StarlingError:
         said = done.complaints
         for secret in self.secrets:
             said = said.replace(secret, "***")
-        words = _last_words(said) or f"git {verb} ended with {done.code}"
-        where = f"{self.url}: " if self.url is not None else f"git {verb}: "
+        words = f"{self.url}: {_last_words(said) or f'git {verb} ended with {done.code}'}"
+        if self.local:
+            return MirrorBroken(words)
+        # What the server says is shown, but doesn't decide what we take it for.
+        ours = "\n".join(line for line in said.splitlines() if not line.startswith("remote:"))
         for pattern, kind, hint in _MEANINGS:
-            if pattern.search(said):
-                return kind(f"{where}{words}", hint=hint)
-        return SourceError(f"{where}{words}")
+            if pattern.search(ours):
+                return kind(words, hint=hint)
+        return SourceError(words)
 
 
 _Meaning = tuple[re.Pattern[str], type[SourceError], str | None]
@@ -124,6 +132,19 @@ _MEANINGS: Final = (
         "no such remote ref",
     ),
     _meaning(
+        MirrorBroken,
+        None,
+        "bad object",
+        "object file .* is empty",
+        "corrupt",
+        r"unable to create '.*\.lock'",
+        r"not a git repository(: '?\.| \(or any)",
+        "packfile .* cannot be accessed",
+        "unable to read (tree|sha1|askpass response)",
+        "shallow file has changed",
+        "did not send all necessary objects",
+    ),
+    _meaning(
         NoSuchRepository,
         "is the address right? Some servers say so, too, if the credentials may not see it",
         "repository .*not found",
@@ -145,7 +166,7 @@ _MEANINGS: Final = (
         "(failed|couldn't) to? ?connect",
         "early eof",
         "hung up",
-        r"error: 5\d\d",
+        r"error: (429|5\d\d)",
         "operation too slow",
         "temporary failure",
         "empty reply",
@@ -156,11 +177,8 @@ _MEANINGS: Final = (
 def _last_words(said: str) -> str:
     """Of what git said the lines that tell what was wrong, on one line."""
     lines = [line.strip() for line in said.splitlines()]
-    telling = [
-        line
-        for line in lines
-        if line and not line.startswith(("hint:", "warning:", "Please make sure", "and the repo"))
-    ]
+    noise = ("hint:", "warning:", "Please make sure", "and the repo")
+    telling = [line for line in lines if line and not line.startswith(noise)]
     chosen = [
         line.removeprefix("fatal: ").removeprefix("error: ") for line in telling if ":" in line or line is telling[-1]
     ]
@@ -168,13 +186,44 @@ def _last_words(said: str) -> str:
 
 
 @asynccontextmanager
-async def exchange(url: GitUrl, credentials: Credentials = ANONYMOUS) -> AsyncIterator[Git]:
-    """Git for talking to one server: what it needs stands in a private folder that goes when the block ends."""
+async def exchange(url: GitUrl, credentials: Credentials, scratch: Path) -> AsyncIterator[Git]:
+    """Git for talking to one server: what it needs stands in a private folder that goes when the block ends.
+
+    The folder is locked meanwhile, so that `sweep` finds those whose owners were killed.
+    """
     credentials.check(url)
-    with tempfile.TemporaryDirectory(prefix="starling-git-") as name:
-        folder = Path(name)
+    folder = private_folder(scratch / secrets.token_hex(8))
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
         write_private(folder / "config", configuration(url, credentials, folder))
         yield Git(_environment(folder, folder / "config"), url, credentials.secrets)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep(scratch: Path) -> None:
+    """Take away what killed processes left of their exchanges: there are credentials in it."""
+    for folder in private_folder(scratch).iterdir():
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (folder / "config").exists():  # else its owner may just be about to lock it
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
+        finally:
+            os.close(lock)
+
+
+def locally(url: GitUrl) -> Git:
+    """For what needs no server: no protocol is allowed, so nothing that is missing is fetched behind our back."""
+    environment = _environment("/nonexistent", "/dev/null")
+    return Git({**environment, "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}, url, local=True)
 
 
 def _environment(home: Path | str, config: Path | str) -> dict[str, str]:
@@ -192,7 +241,3 @@ def _environment(home: Path | str, config: Path | str) -> dict[str, str]:
         "GIT_PROTOCOL_FROM_USER": "0",
         "GIT_OPTIONAL_LOCKS": "0",
     }
-
-
-LOCALLY: Final = Git({**_environment("/nonexistent", "/dev/null"), "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"})
-"""For what needs no server: no protocol at all is allowed, so nothing that is missing is fetched behind our back."""

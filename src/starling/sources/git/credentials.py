@@ -1,11 +1,12 @@
 """Who we are to a git server, and whom we trust: written into files that only we can read, for one exchange."""
 
 import base64
+import ipaddress
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -50,9 +51,14 @@ class Credentials(msgspec.Struct, frozen=True):
         return digest(msgspec.structs.asdict(self))
 
     @property
+    def sent_username(self) -> str:
+        """Who we are along with a password; servers that go by the password alone take any name, but not none."""
+        return self.username or "git"
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What may never be repeated, in the forms that a tool might show."""
-        basic = base64.b64encode(f"{self.username}:{self.password}".encode()).decode() if self.password else ""
+        basic = base64.b64encode(f"{self.sent_username}:{self.password}".encode()).decode() if self.password else ""
         texts = (self.password, quote(self.password, safe=""), self.bearer_token, basic)
         return tuple(sorted({text for text in texts if text}, key=len, reverse=True))
 
@@ -86,12 +92,11 @@ def configuration(url: GitUrl, credentials: Credentials, folder: Path) -> str:
         ("protocol", {"allow": "never"}),
         (f'protocol "{url.scheme}"', {"allow": "always"}),
         ("core", {"hooksPath": "/dev/null", "fsmonitor": "false", "askPass": "true"}),
-        ("safe", {"directory": "*"}),
         ("gc", {"auto": "0"}),
         ("maintenance", {"auto": "false"}),
         ("credential", {"helper": ""}),
         # Files that were left out are the server's to give; without this, git takes a mirror for a broken one.
-        ('remote "origin"', {"promisor": "true", "partialclonefilter": "blob:none"}),
+        ('remote "origin"', {"url": url.text, "promisor": "true", "partialclonefilter": "blob:none"}),
         ("http", {"followRedirects": "initial", "sslVerify": "true", "lowSpeedLimit": "100", "lowSpeedTime": "60"}),
     ]
     where = f"{url.scheme}://{url.host}"
@@ -103,10 +108,13 @@ def configuration(url: GitUrl, credentials: Credentials, folder: Path) -> str:
         header = f"Authorization: Bearer {credentials.bearer_token}"
         sections.append((f'http "{where}"', {"extraHeader": header, "followRedirects": "false"}))
     elif credentials.password:
-        user, password = quote(credentials.username or "git", safe=""), quote(credentials.password, safe="")
+        user, password = quote(credentials.sent_username, safe=""), quote(credentials.password, safe="")
         write_private(folder / "credentials", f"{url.scheme}://{user}:{password}@{url.host}\n")
         store = f"store --file={shlex.quote(str(folder / 'credentials'))}"
         sections.append((f'credential "{where}"', {"helper": store}))
+    if url.scheme == "file":
+        # Root in a container reads what belongs to others, and has no configuration that we would heed.
+        sections.append(("safe", {"directory": "*"}))
     if url.scheme == "ssh":
         sections.append(("core", {"sshCommand": _ssh(credentials, folder)}))
     return "".join(_section(name, values) for name, values in sections)
@@ -144,5 +152,8 @@ def _escaped(value: str) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    name = host if host.endswith("]") else host.partition(":")[0]
-    return name in ("localhost", "[::1]") or name.startswith("127.")
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

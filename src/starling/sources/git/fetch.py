@@ -8,6 +8,9 @@ that is there already.
 """
 
 import asyncio
+import math
+import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,10 +20,10 @@ import msgspec
 
 from starling.aio import Slots
 from starling.errors import InputError
-from starling.files import write_private
+from starling.files import private_folder, write_private
 from starling.objects import digest
-from starling.sources.errors import NoSuchVersion, Refused, SourceError
-from starling.sources.git.command import Git, exchange
+from starling.sources.errors import Incomplete, MirrorBroken, NoSuchVersion, NotStored, Refused
+from starling.sources.git.command import Git, exchange, sweep
 from starling.sources.git.credentials import ANONYMOUS, Credentials
 from starling.sources.git.files import Commit, Reading
 from starling.sources.git.mirror import Mirror
@@ -28,7 +31,6 @@ from starling.sources.git.refs import HEADS, TAGS, Ref, Version, choose, parse_l
 from starling.sources.git.url import GitUrl, parse_url
 from starling.sources.git.verify import Keys, verify
 from starling.sources.ignore import Ignore
-from starling.sources.pool import Incomplete, NotStored
 from starling.sources.store import Artifact, ArtifactStore
 from starling.sources.trees import Entry
 
@@ -38,6 +40,10 @@ T = TypeVar("T")
 
 DEEPEST: Final = 5
 """Submodules in submodules in …"""
+
+MOST_SUBMODULES: Final = 100
+
+NOWHERE: Final = parse_url("file:///nowhere")
 
 
 class GitSource(msgspec.Struct, frozen=True):
@@ -65,15 +71,23 @@ class FetchSettings(msgspec.Struct, frozen=True):
 
 
 class GitSources:
-    """Git repositories, as artifacts. Mutable: mirrors and questions under way; all else is in files below `root`."""
+    """Git repositories, as artifacts. Mutable: mirrors and questions under way; all else is in files below `root`.
+
+    git/    mirrors            made/   artifacts by version, so that what was made isn't made again
+    last/   the artifact that was made last of a repository, onto which the next is made
+    talks/  what git needs to talk to a server, while it does
+    """
 
     def __init__(self, root: Path, store: ArtifactStore, settings: FetchSettings | None = None) -> None:
-        self._root = root
+        self._root = private_folder(root)
         self._store = store
         self._settings = settings or FetchSettings()
-        self._mirrors: dict[str, Mirror] = {}
+        self._mirrors: dict[Path, Mirror] = {}
         self._slots = Slots(self._settings.at_once, self._settings.patience)
         self._under_way: dict[object, asyncio.Future[Any]] = {}
+        for name in ("git", "made", "last", "talks"):
+            private_folder(root / name)
+        sweep(root / "talks")
 
     async def look(self, source: GitSource, credentials: Credentials = ANONYMOUS) -> Version:
         """Which version it is at now: asks the server, fetches nothing."""
@@ -85,7 +99,7 @@ class GitSources:
         """What the repository calls its main branch."""
         url = self._url(address)
         async with self._talking(url, credentials) as git:
-            command = ("ls-remote", "--quiet", "--symref", url.text, "HEAD")
+            command = ("ls-remote", "--quiet", "--symref", url.normal, "HEAD")
             done = await git.run(*command, folder=Path("/"), within=self._settings.look_within)
         for line in done.output.decode(errors="replace").splitlines():
             if line.startswith(f"ref: {HEADS}") and line.endswith("\tHEAD"):
@@ -103,43 +117,56 @@ class GitSources:
                 raise
             return await self._artifact(source, again, credentials)
 
+    async def collect(self, older_than: float) -> None:
+        """Take away mirrors, and notes of what was made, that nobody has used for so many seconds."""
+        before = time.time() - older_than
+        await asyncio.to_thread(_forget, [self._root / "made", self._root / "last"], before)
+        for lock in (self._root / "git").glob("*.lock"):
+            if _age(lock) < before:
+                mirror = self._mirrors.setdefault(lock.with_suffix(""), Mirror(lock.with_suffix(""), NOWHERE))
+                async with mirror.alone():
+                    await mirror.discard()
+                    lock.unlink(missing_ok=True)
+                    self._mirrors.pop(lock.with_suffix(""), None)
+
     async def _artifact(self, source: GitSource, version: Version, credentials: Credentials) -> Artifact:
-        url = self._url(source.url)
-        how = msgspec.to_builtins([url.repository, source.submodules, source.ignore, source.keys])
-        made = self._root / "made" / _name([how, version.ref, version.named])
-        known = _read_json(made, Artifact)
-        if known is not None and self._store.has(known.digest):
-            return known
+        job = _Job(self._url(source.url), source, version, credentials)
+        how = msgspec.to_builtins([job.url.repository, source.submodules, source.ignore, source.keys])
+        made = self._root / "made" / _name([how, version.ref, version.named, version.commit])
+        known = _read_json(made, _Made)
+        if known is not None and self._store.has(known.artifact.digest):
+            for address, pinned, ours in known.submodules:  # whoever may not read them gets nothing of them
+                await self._look_at(address, pinned, credentials if ours else ANONYMOUS)
+            return known.artifact
 
         async def make() -> Artifact:
             last = self._root / "last" / _name(how)
-            artifact = await self._make(url, source, version, credentials, _read_json(last, _Made))
-            await asyncio.to_thread(_write_json, made, artifact)
-            await asyncio.to_thread(_write_json, last, _Made(version.commit, artifact))
-            return artifact
+            new = await self._make(job, _read_json(last, _Made))
+            for file in (made, last):
+                await asyncio.to_thread(write_private, file, msgspec.json.encode(new))
+            return new.artifact
 
         # With others only if they have the same credentials: what is fetched is fetched with these.
         return await self._together((made, credentials.fingerprint), make)
 
-    async def _make(
-        self, url: GitUrl, source: GitSource, version: Version, credentials: Credentials, last: "_Made | None"
-    ) -> Artifact:
+    async def _make(self, job: "_Job", last: "_Made | None") -> "_Made":
         """An artifact of a version: the last one with what has changed, if there is a last one and that is known."""
-        if last is not None and not source.submodules:
+        if last is not None and not job.source.submodules:
             try:
-                changes = await self._changes(url, source, version, credentials, last.commit)
-                if changes is not None:
-                    return await self._store.amend(last.artifact, version.revision, changes)
+                if (changes := await self._changes(job, last.commit)) is not None:
+                    artifact = await self._store.amend(last.artifact, job.version.revision, changes)
+                    return _Made(job.version.commit, artifact)
             except (NotStored, Incomplete):
                 pass  # it was collected
         try:
-            return await self._put(url, source, version, credentials)
+            return await self._put(job)
         except Incomplete:  # collected just now
-            return await self._put(url, source, version, credentials)
+            return await self._put(job)
 
-    async def _put(self, url: GitUrl, source: GitSource, version: Version, credentials: Credentials) -> Artifact:
-        files = await self._files(url, source, version, credentials, depth=0)
-        return await self._store.put(version.revision, files)
+    async def _put(self, job: "_Job") -> "_Made":
+        submodules: list[tuple[str, str, bool]] = []
+        files = await self._files(job, submodules)
+        return _Made(job.version.commit, await self._store.put(job.version.revision, files), tuple(submodules))
 
     # Asking
 
@@ -161,7 +188,7 @@ class GitSources:
 
     async def _ls_remote(self, url: GitUrl, names: Sequence[str], credentials: Credentials) -> dict[str, str]:
         async with self._talking(url, credentials) as git:
-            command = ("ls-remote", "--quiet", url.text, *names)
+            command = ("ls-remote", "--quiet", url.normal, *names)
             done = await git.run(*command, folder=Path("/"), within=self._settings.look_within)
         return parse_listing(done.output)
 
@@ -169,7 +196,7 @@ class GitSources:
     async def _talking(self, url: GitUrl, credentials: Credentials) -> AsyncIterator[Git]:
         place = await self._slots.take()
         try:
-            async with exchange(url, credentials) as git:
+            async with exchange(url, credentials, self._root / "talks") as git:
                 yield git
         finally:
             place.give_up()
@@ -184,83 +211,98 @@ class GitSources:
 
     # Reading
 
-    async def _files(
-        self, url: GitUrl, source: GitSource, version: Version, credentials: Credentials, *, depth: int
-    ) -> list[Entry]:
-        """All files of a version, those of its submodules among them, each of them in the store."""
-        commit = await self._commit(url, source, version, credentials)
+    async def _files(self, job: "_Job", submodules: list[tuple[str, str, bool]], depth: int = 0) -> list[Entry]:
+        """All files of a version, those of its submodules among them, each of them in the store.
+
+        `submodules` comes to have each of those: address, commit, and whether our credentials went along.
+        """
+        commit = await self._commit(job)
         files = list(commit.files)
+        url = job.url
         for path, address, pinned in commit.submodules:
-            if depth == DEEPEST:
-                raise Refused(f"{url}: submodules in submodules, more than {DEEPEST} deep, at {path}")
+            if depth == DEEPEST or len(submodules) == MOST_SUBMODULES:
+                raise Refused(f"{url}: too many submodules, or too many within one another, at {path}")
             there = url.joined(address) if address.startswith(("./", "../")) else self._url(address)
             if there.scheme == "file" and url.scheme != "file":
                 raise Refused(f"{url}: the submodule {path} would come from this machine's disk")
-            same_host = (there.scheme, there.host) == (url.scheme, url.host)
-            as_whom = credentials if same_host else ANONYMOUS
-            inner = msgspec.structs.replace(source, url=there.text, ref=Ref(commit=pinned), keys=None, ignore=())
-            found = await self.look(inner, as_whom)  # whoever may not read it gets nothing of it
-            inside = await self._files(there, inner, found, as_whom, depth=depth + 1)
+            ours = (there.scheme, there.host) == (url.scheme, url.host) and job.credentials != ANONYMOUS
+            as_whom = job.credentials if ours else ANONYMOUS
+            submodules.append((there.text, pinned, ours))
+            found = await self._look_at(there.text, pinned, as_whom)
+            inner = GitSource(there.text, Ref(commit=pinned), submodules=True)
+            inside = await self._files(_Job(there, inner, found, as_whom), submodules, depth + 1)
             files += [msgspec.structs.replace(each, path=f"{path}/{each.path}") for each in inside]
         return files
 
-    async def _commit(self, url: GitUrl, source: GitSource, version: Version, credentials: Credentials) -> Commit:
-        """One version's own files. A mirror that turns out to be broken is made anew, once."""
-        async with self._reading(url, source, credentials) as reading:
-            try:
-                await self._fetch(reading, source, version)
-                return await reading.commit(version)
-            except SourceError as error:
-                if type(error) is not SourceError:
-                    raise
-                await reading.mirror.renew()
-                await self._fetch(reading, source, version)
-                return await reading.commit(version)
+    async def _look_at(self, address: str, pinned: str, credentials: Credentials) -> Version:
+        return await self.look(GitSource(address, Ref(commit=pinned)), credentials)
 
-    async def _changes(
-        self, url: GitUrl, source: GitSource, version: Version, credentials: Credentials, before: str
-    ) -> dict[str, Entry | None] | None:
+    async def _commit(self, job: "_Job") -> Commit:
+        """One version's own files. A mirror that turns out to be broken is made anew, once."""
+        async with self._reading(job) as reading:
+            try:
+                await self._fetch(reading, job)
+                return await reading.commit(job.version)
+            except MirrorBroken:
+                await reading.mirror.renew()
+                await self._fetch(reading, job)
+                return await reading.commit(job.version)
+
+    async def _changes(self, job: "_Job", before: str) -> dict[str, Entry | None] | None:
         """What has changed since a commit; None if that isn't known, or isn't little."""
-        async with self._reading(url, source, credentials) as reading:
+        async with self._reading(job) as reading:
             if not reading.mirror.has(before):
                 return None
             try:
-                await self._fetch(reading, source, version)
-                return await reading.changes(before, version)
-            except SourceError as error:
-                if type(error) is not SourceError:
-                    raise
+                await self._fetch(reading, job)
+                return await reading.changes(before, job.version) if reading.mirror.has(before) else None
+            except MirrorBroken:
                 return None
 
     @asynccontextmanager
-    async def _reading(self, url: GitUrl, source: GitSource, credentials: Credentials) -> AsyncIterator[Reading]:
-        mirror, settings = self._mirror(url), self._settings
-        async with mirror.held(), self._talking(url, credentials) as git:
+    async def _reading(self, job: "_Job") -> AsyncIterator[Reading]:
+        mirror, settings, source = self._mirror(job.url, job.version), self._settings, job.source
+        async with mirror.held(), self._talking(job.url, job.credentials) as git:
             yield Reading(
                 mirror, git, self._store, Ignore(source.ignore), source.submodules,
                 settings.largest_file, settings.fetch_within,
             )  # fmt: skip
 
-    async def _fetch(self, reading: Reading, source: GitSource, version: Version) -> None:
-        if not reading.mirror.has(version.named):
-            await reading.mirror.fetch(
-                reading.git, version, without_files=bool(source.ignore), within=self._settings.fetch_within
-            )
+    async def _fetch(self, reading: Reading, job: "_Job") -> None:
+        """Have a version in the mirror, and be sure that it is what the server says; and signed, if it must be."""
+        source, version = job.source, job.version
+        new = not reading.mirror.has(version.named)
+        if new:
+            within = self._settings.fetch_within
+            await reading.mirror.fetch(reading.git, version, without_files=bool(source.ignore), within=within)
+        if new or version.is_tag_object:
+            await reading.mirror.check(version)
         if source.keys is not None:
             await verify(reading.mirror, version, source.keys)
 
-    def _mirror(self, url: GitUrl) -> Mirror:
-        if (known := self._mirrors.get(url.repository)) is None:
-            name = _name(url.repository)[:32]
-            known = self._mirrors[url.repository] = Mirror(self._root / "git" / name, url)
+    def _mirror(self, url: GitUrl, version: Version) -> Mirror:
+        form = "sha1" if len(version.commit) == 40 else "sha256"
+        folder = self._root / "git" / f"{_name(url.repository)[:32]}-{form}"
+        if (known := self._mirrors.get(folder)) is None:
+            known = self._mirrors[folder] = Mirror(folder, url, form)
         return known
 
 
+class _Job(msgspec.Struct, frozen=True):
+    """One version to be fetched, and as whom."""
+
+    url: GitUrl
+    source: GitSource
+    version: Version
+    credentials: Credentials
+
+
 class _Made(msgspec.Struct, frozen=True):
-    """What was made last, and of which commit."""
+    """What was made, of which commit, and with which submodules: address, commit, whether with our credentials."""
 
     commit: str
     artifact: Artifact
+    submodules: tuple[tuple[str, str, bool], ...] = ()
 
 
 def _name(of: object) -> str:
@@ -269,11 +311,21 @@ def _name(of: object) -> str:
 
 def _read_json(file: Path, into: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=into)
+        found = msgspec.json.decode(file.read_bytes(), type=into)
+        os.utime(file)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
+    return found
 
 
-def _write_json(file: Path, value: object) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_private(file, msgspec.json.encode(value))
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _forget(folders: Sequence[Path], before: float) -> None:
+    for file in (file for folder in folders for file in folder.iterdir()):
+        if _age(file) < before:
+            file.unlink(missing_ok=True)

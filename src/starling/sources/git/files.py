@@ -46,11 +46,17 @@ class Reading(msgspec.Struct, frozen=True):
         """What a version has."""
         found = await self.mirror.entries(version.commit)
         wanted = self._wanted(found)
+        if len(wanted) > self.store.limits.files:
+            raise Refused(
+                f"{self.mirror.url}: there are more than {self.store.limits.files:,} files",
+                hint="leave some out with ignore patterns",
+            )
         blobs = await self._blobs(wanted)
         files = tuple(_file(each, blobs) for each in wanted)
         links = [each for each in found if each.mode == SUBMODULE and not self.ignore.ignores(each.path)]
         if not self.submodules or not links:
             return Commit(files)
+        await self._read({each.object: each.path for each in found if each.path == ".gitmodules"})
         urls = await self.mirror.submodule_urls(version.commit)
         if unknown := next((each.path for each in links if each.path not in urls), None):
             raise Refused(f"{self.mirror.url}: .gitmodules doesn't say where the submodule {unknown} comes from")
@@ -59,7 +65,7 @@ class Reading(msgspec.Struct, frozen=True):
     async def changes(self, before: str, version: Version) -> dict[str, Entry | None] | None:
         """The files that a version has otherwise than another commit, or no longer; None if they are too many."""
         found = await self.mirror.changes(before, version.commit)
-        if len(found) > MOST_CHANGES:
+        if len(found) > MOST_CHANGES or len({each.path for each in found}) < len(found):
             return None
         wanted = self._wanted(found)
         blobs = await self._read(_paths(wanted))
@@ -79,7 +85,7 @@ class Reading(msgspec.Struct, frozen=True):
         return known | await self._read(unread)
 
     def _index(self) -> BlobIndex:
-        return BlobIndex(self.mirror.folder.with_suffix(".blobs"))
+        return BlobIndex(self.mirror.index)
 
     async def _read(self, paths: Mapping[str, str]) -> dict[str, Known]:
         """Bring blobs, given with a path of each, into the store; what a fetch left out is fetched now, all at once."""
@@ -100,13 +106,20 @@ class Reading(msgspec.Struct, frozen=True):
         read: dict[str, Known] = {}
         missing: dict[str, str] = {}
         batch: dict[str, bytes] = {}
-        size = 0
+        size = total = 0
         async for name, content in self.mirror.contents(paths, self.largest_file):
             if content is None:
                 missing[name] = paths[name]
                 continue
             batch[name] = content
             size += len(content)
+            total += len(content)
+            if total > self.store.limits.total_size:
+                raise Refused(
+                    f"{self.mirror.url}: the files have more than {self.store.limits.total_size:,} bytes in all, "
+                    f"up to {paths[name]}",
+                    hint="leave some out with ignore patterns",
+                )
             if size > BATCH:
                 read |= await self._add(batch)
                 batch, size = {}, 0

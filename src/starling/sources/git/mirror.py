@@ -1,10 +1,12 @@
 """One repository on this machine: a bare, shallow clone that all who use the repository share.
 
 It has the commits that someone asked for, each under `refs/starling/<id>`, so that the next fetch brings only what is
-new. It is a cache: what was made of it is in the artifact store, and a broken one is thrown away and fetched anew.
+new. It is a cache: what was made of it is in the artifact store. One that is broken, or has become large, is thrown
+away and begun anew.
 """
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -15,19 +17,19 @@ import msgspec
 
 from starling.files import locked
 from starling.programs import child
-from starling.sources.errors import NoSuchVersion, Refused, SourceError
-from starling.sources.git.command import LOCALLY, Git
+from starling.sources.errors import MirrorBroken, NoSuchVersion, Refused
+from starling.sources.git.command import Git, locally
 from starling.sources.git.refs import Version
 from starling.sources.git.url import GitUrl
 
 __all__ = ["GitEntry", "Mirror"]
 
-KEPT: Final = 32
-"""How many commits are kept under refs when it is tidied up, which is done at twice as many."""
+MOST_KEPT: Final = 64
+"""How many commits one may have; then it is begun anew, with one."""
 
 QUICK: Final = 60.0
 _FETCH: Final = (
-    "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--no-recurse-submodules", "--depth=1",
+    "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--no-recurse-submodules",
 )  # fmt: skip
 
 
@@ -42,20 +44,32 @@ class GitEntry(msgspec.Struct, frozen=True):
 class Mirror:
     """The clone of one repository. Whatever changes it is done while `held`."""
 
-    def __init__(self, folder: Path, url: GitUrl) -> None:
+    def __init__(self, folder: Path, url: GitUrl, object_format: str = "sha1") -> None:
         self.folder = folder
         self.url = url
+        self._object_format = object_format
+        self._git = locally(url)
         self._lock = asyncio.Lock()
+
+    @property
+    def index(self) -> Path:
+        """What git and the store call the blobs that were read of it (`starling.sources.git.blobs`)."""
+        return self.folder.with_suffix(".blobs")
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """Nobody else changes it meanwhile, in this process or another; made now if there is none yet."""
-        async with self._lock:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            async with locked(self.folder.with_suffix(".lock"), lambda: None):
-                if not self.folder.exists():
-                    await self._create()
-                yield
+        async with self.alone():
+            os.utime(self.folder.with_suffix(".lock"))  # it is in use: who collects sees it
+            if not self.folder.exists():
+                await self._create()
+            yield
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """As held, to throw it away: nothing is made."""
+        async with self._lock, locked(self.folder.with_suffix(".lock"), lambda: None):
+            yield
 
     def has(self, object_id: str) -> bool:
         """Whether a commit or tag object was fetched, apart from files that were left out."""
@@ -66,28 +80,35 @@ class Mirror:
 
         Asked for by its id, which servers allow for what their refs name, or, of those who don't, by its ref.
         """
-        options = (*_FETCH, "--filter=blob:none" if without_files else "--no-filter")
+        kept = self.folder / "refs" / "starling"
+        if kept.exists() and sum(1 for _ in kept.iterdir()) >= MOST_KEPT:
+            await self.renew()
+        options = (*_FETCH, "--depth=1", "--filter=blob:none" if without_files else "--no-filter")
         wanted = f"{version.named}:refs/starling/{version.named}"
         try:
             await git.run(*options, "origin", wanted, folder=self.folder, within=within)
         except NoSuchVersion:
             if not version.ref:
                 raise
-            await git.run(
-                *options, "origin", f"+{version.ref}:refs/starling/by-name", folder=self.folder, within=within
-            )
+            by_name = f"+{version.ref}:refs/starling/by-name"
+            await git.run(*options, "origin", by_name, folder=self.folder, within=within)
             await self._rename(version)
-        await self._tidy(git, within)
 
     async def fetch_files(self, git: Git, files: Iterable[str], within: float) -> None:
         """Have these files, by the ids of their blobs, all at once."""
         wanted = "".join(f"{each}\n" for each in files).encode()
         # No haves: what is wanted are just these, and what else we have doesn't matter to the server.
-        options = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
-        await git.run(
-            *options, "--no-auto-gc", "--no-recurse-submodules", "--filter=blob:none", "--stdin", "origin",
-            folder=self.folder, within=within, feed=wanted,
-        )  # fmt: skip
+        options = ("-c", "fetch.negotiationAlgorithm=noop", *_FETCH, "--filter=blob:none", "--stdin", "origin")
+        await git.run(*options, folder=self.folder, within=within, feed=wanted)
+
+    async def check(self, version: Version) -> None:
+        """Refused unless what the ref names is, or is a tag of, the very commit that the server said it is."""
+        try:
+            found = await self._locally("rev-parse", "--verify", "--quiet", f"{version.named}^{{commit}}")
+        except MirrorBroken as error:
+            raise Refused(f"{self.url}: {version.name or version.named} names no commit") from error
+        if found.decode().strip() != version.commit:
+            raise Refused(f"{self.url}: {version.name} isn't a tag of the commit that the server says it is")
 
     async def entries(self, commit: str) -> list[GitEntry]:
         """Everything in a commit's tree, folders taken apart, in git's order."""
@@ -104,7 +125,7 @@ class Mirror:
         """Blobs one after the other, None for those that were never fetched; Refused, with its path, if too large."""
         command = ("git", "cat-file", "--batch", "--buffer")
         async with child(
-            *command, environment=LOCALLY.environment, cwd=self.folder, stdin=asyncio.subprocess.PIPE
+            *command, environment=self._git.environment, cwd=self.folder, stdin=asyncio.subprocess.PIPE
         ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -116,7 +137,7 @@ class Mirror:
                         yield each, None
                         continue
                     if len(head) != 3:
-                        raise SourceError(f"{self.url}: the copy of the repository on this machine can't be read")
+                        raise MirrorBroken(f"{self.url}: the copy of the repository on this machine can't be read")
                     if int(head[2]) > largest:
                         raise Refused(
                             f"{self.url}: {path} has {int(head[2]):,} bytes, more than {largest:,}",
@@ -145,20 +166,24 @@ class Mirror:
 
     async def renew(self) -> None:
         """Throw the clone away, and begin another."""
-        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        await self.discard()
         await self._create()
 
+    async def discard(self) -> None:
+        """Throw the clone away."""
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        self.index.unlink(missing_ok=True)
+
     async def _locally(self, *arguments: str, feed: bytes | None = None) -> bytes:
-        done = await LOCALLY.run(*arguments, folder=self.folder, within=QUICK * 5, feed=feed)
-        return done.output
+        return (await self._git.run(*arguments, folder=self.folder, within=5 * QUICK, feed=feed)).output
 
     async def _create(self) -> None:
         """An empty repository, under its name when it is whole."""
         partial = self.folder.with_suffix(".partial")
         await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        await LOCALLY.run("init", "--quiet", "--bare", "--template=", ".", folder=partial, within=QUICK)
-        await LOCALLY.run("config", "remote.origin.url", self.url.text, folder=partial, within=QUICK)
+        partial.mkdir(mode=0o700)
+        options = ("--quiet", "--bare", "--template=", f"--object-format={self._object_format}")
+        await self._git.run("init", *options, ".", folder=partial, within=QUICK)
         partial.rename(self.folder)
 
     async def _rename(self, version: Version) -> None:
@@ -167,15 +192,6 @@ class Mirror:
         if found != version.named:
             raise NoSuchVersion(f"{self.url}: {version.name} moved while it was fetched; it will be looked at again")
         await self._locally("update-ref", f"refs/starling/{found}", found)
-
-    async def _tidy(self, git: Git, within: float) -> None:
-        """Let go of the commits that were fetched longest ago."""
-        refs = sorted((self.folder / "refs" / "starling").iterdir(), key=lambda ref: ref.stat().st_mtime, reverse=True)
-        if len(refs) < 2 * KEPT:
-            return
-        for ref in refs[KEPT:]:
-            ref.unlink()
-        await git.run("gc", "--quiet", "--prune=now", folder=self.folder, within=within)
 
 
 async def _feed(pipe: asyncio.StreamWriter, files: Iterable[str]) -> None:
@@ -197,7 +213,5 @@ def _changed(head: bytes, name: bytes) -> GitEntry:
 
 
 def _path(name: bytes) -> str:
-    try:
-        return name.decode()
-    except UnicodeDecodeError as error:
-        raise Refused(f"the name of a file isn't UTF-8: {name.decode(errors='replace')}") from error
+    """A path as trees have it: bytes that aren't UTF-8 stand in it by surrogates."""
+    return name.decode("utf-8", "surrogateescape")

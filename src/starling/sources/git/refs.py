@@ -59,6 +59,11 @@ class Version(msgspec.Struct, frozen=True):
         return f"{self.name}@{exact}" if self.name else exact
 
     @property
+    def is_tag(self) -> bool:
+        """Whether a tag led to it."""
+        return self.ref.startswith(TAGS)
+
+    @property
     def is_tag_object(self) -> bool:
         """Whether the ref names a tag object, which has a message and maybe a signature of its own."""
         return self.named != self.commit
@@ -76,7 +81,9 @@ def patterns(ref: Ref) -> tuple[str, ...]:
 def parse_listing(output: bytes) -> dict[str, str]:
     """The refs by name, as `git ls-remote` prints them; what isn't such a line is refused."""
     found = {}
-    for line in output.decode(errors="surrogateescape").splitlines():
+    for line in output.decode(errors="surrogateescape").split("\n"):
+        if not line:
+            continue
         commit, tab, name = line.partition("\t")
         if not tab or not _OBJECT.fullmatch(commit):
             raise Refused(f"the server's list of refs has a line that isn't one: {line[:80]!r}")

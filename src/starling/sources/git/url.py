@@ -19,11 +19,16 @@ _SCP: Final = re.compile(
 )
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
 _USER: Final = re.compile(r"[A-Za-z0-9_][\w.-]*", re.ASCII)
+_AT: Final = re.compile("@|%40")
+_PLAIN_USER: Final = re.compile(r"(?:ssh://)?[\w.-]+@[^@%\s]*", re.ASCII)
 _PORTS: Final = {"https": 443, "http": 80, "ssh": 22}
 
 
 class GitUrl(msgspec.Struct, frozen=True):
-    """A repository's address, as git is given it. `host` has the port if it isn't the scheme's own."""
+    """A repository's address. `host` is in lower case and has the port if it isn't the scheme's own.
+
+    `path` starts with a slash, except in user@host:path, where it is relative to what that server takes for home.
+    """
 
     text: str
     scheme: Scheme
@@ -32,18 +37,28 @@ class GitUrl(msgspec.Struct, frozen=True):
     user: str = ""
 
     @property
+    def normal(self) -> str:
+        """The address as git is to be given it: git looks for credentials by the very spelling of a host.
+
+        What is relative stays so: not all servers know that ssh://…/~/path is the same.
+        """
+        return self._at(self.path)
+
+    @property
     def repository(self) -> str:
         """The same text for every spelling of one address."""
-        return f"{self.scheme}://{self.user}{'@' if self.user else ''}{self.host}{self.path.rstrip('/')}"
+        return self.normal.rstrip("/")
 
     def joined(self, relative: str) -> "GitUrl":
         """The address that a submodule's relative one (`../other.git`) means here."""
         path = posixpath.normpath(f"{self.path.rstrip('/')}/{relative}")
-        if not path.startswith("/") or path == "/":
+        if path in ("/", ".", "..") or path.startswith("../"):
             raise InputError(f"{relative} leads out of {self.text}")
-        if self.scheme == "file":
-            return parse_url(f"file://{path}")
-        return parse_url(f"{self.scheme}://{self.user}{'@' if self.user else ''}{self.host}{path}")
+        return parse_url(self._at(path))
+
+    def _at(self, path: str) -> str:
+        who = f"{self.user}@" if self.user else ""
+        return f"{self.scheme}://{who}{self.host}{path}" if path.startswith("/") else f"{who}{self.host}:{path}"
 
     def __str__(self) -> str:
         return self.text
@@ -54,17 +69,15 @@ def parse_url(text: str) -> GitUrl:
     if any(character.isspace() or not character.isprintable() for character in text):
         raise _refused(text, "there are spaces or control characters in it")
     if scp := _SCP.fullmatch(text):
-        # Relative to the user's home, as git says it with a tilde.
-        path = scp["path"] if scp["path"].startswith("/") else f"/~/{scp['path']}"
-        return GitUrl(text, "ssh", scp["host"].lower(), path, scp["user"])
+        return _scp(text, scp["user"], scp["host"], scp["path"])
     scheme = next((each for each in SCHEMES if text.startswith(f"{each}://")), None)
     if scheme is None:
         raise _refused(text, "it is none of https://, http://, ssh://, file:/// and user@host:path")
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise _refused(text, str(error)) from error
+    except ValueError:  # which quotes what may be a password
+        raise _refused(text, "its host or port isn't one", show=False) from None
     if parts.query or parts.fragment:
         raise _refused(text, "a ? or # has no meaning in it", show=False)
     if scheme == "file":
@@ -80,6 +93,13 @@ def parse_url(text: str) -> GitUrl:
     return GitUrl(text, scheme, place, parts.path, user)
 
 
+def _scp(text: str, user: str, host: str, path: str) -> GitUrl:
+    if not path.strip("/"):
+        raise _refused(text, "it names no repository, only a host")
+    # Someone's home by name is the same in either form.
+    return GitUrl(text, "ssh", host.lower(), f"/{path}" if path.startswith("~") else path, user)
+
+
 def _file(text: str, host: str, path: str) -> GitUrl:
     if host or not path.strip("/"):
         raise _refused(text, "a file URL is file:/// and an absolute path")
@@ -87,7 +107,8 @@ def _file(text: str, host: str, path: str) -> GitUrl:
 
 
 def _refused(text: str, why: str, *, show: bool = True) -> InputError:
-    """What may hold a password isn't repeated."""
+    """What may hold a password isn't repeated: nothing with an @ but after a plain user's name."""
+    show = show and (not _AT.search(text) or _PLAIN_USER.fullmatch(text) is not None)
     return InputError(
         f"{text!r} is no address of a git repository: {why}" if show else f"the git repository's address: {why}",
         hint="such as https://git.example/team/app.git or git@git.example:team/app.git",

@@ -1,7 +1,7 @@
 """Whether one of the given keys has signed what a ref names: git's own check, with these keys and no others.
 
-A ref that names a tag object needs the tag signed, and the tag must say its own name: else someone who may push could
-put an old signed tag under a new name. Any other ref needs its commit signed.
+A tag must be signed itself and say its own name: else someone who may push, and can't sign, could put an old signed
+version under a new name. A branch's tip, or the commit that was asked for, must be signed as a commit.
 """
 
 import re
@@ -14,9 +14,9 @@ import msgspec
 
 from starling.errors import InputError
 from starling.files import write_private
-from starling.programs import Finished, run
+from starling.programs import Finished, OutputTooLong, run
 from starling.sources.errors import NotSigned
-from starling.sources.git.command import LOCALLY
+from starling.sources.git.command import locally
 from starling.sources.git.mirror import Mirror
 from starling.sources.git.refs import Version
 
@@ -25,6 +25,9 @@ __all__ = ["Keys", "verify"]
 QUICK: Final = 60.0
 _PGP: Final = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 _SSH: Final = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+")
+LONGEST: Final = 1 << 20
+_IN_HEADER: Final = re.compile(rb"^gpgsig(?:-sha256)? -----BEGIN (PGP|SSH) SIGNATURE-----$", re.MULTILINE)
+_AT_END: Final = re.compile(rb"^-----BEGIN (PGP|SSH) SIGNATURE-----$", re.MULTILINE)
 _GOOD: Final = re.compile(r"^\[GNUPG:\] GOODSIG ", re.MULTILINE)
 _BAD: Final = re.compile(r"^\[GNUPG:\] (BADSIG|ERRSIG|EXPSIG|EXPKEYSIG|REVKEYSIG|NO_PUBKEY|KEYREVOKED)\b", re.MULTILINE)
 
@@ -57,26 +60,34 @@ class Keys(msgspec.Struct, frozen=True):
 async def verify(mirror: Mirror, version: Version, keys: Keys) -> None:
     """NotSigned unless one of the keys has signed what the version's ref names."""
     kind = "tag" if version.is_tag_object else "commit"
-    what = f"{mirror.url}: tag {version.name}" if version.is_tag_object else f"{mirror.url}: commit {version.commit}"
+    what = f"{mirror.url}: tag {version.name}" if version.is_tag else f"{mirror.url}: commit {version.commit}"
+    if version.is_tag and not version.is_tag_object:
+        raise NotSigned(f"{what} isn't signed", hint="the tag itself must be: git tag -s; or follow a branch or commit")
     content = await mirror.object(kind, version.named)
-    head = content.partition(b"\n\n")[0]
+    head, _, body = content.partition(b"\n\n")
     if version.is_tag_object and f"\ntag {version.name}\n".encode() not in head + b"\n":
         raise NotSigned(f"{what} is another tag, put under this name")
-    signature = content if version.is_tag_object else head
-    if b"-----BEGIN PGP SIGNATURE-----" in signature:
-        await _verify_pgp(mirror, kind, version.named, keys.pgp, what)
-    elif b"-----BEGIN SSH SIGNATURE-----" in signature:
-        await _verify_ssh(mirror, kind, version.named, keys.ssh, what)
-    else:
-        raise NotSigned(f"{what} isn't signed", hint=f"git {kind} -S signs; or leave verify out of the Source")
+    match _signature(head, body, kind):
+        case b"PGP":
+            await _verify_pgp(mirror, kind, version.named, keys.pgp, what)
+        case b"SSH":
+            await _verify_ssh(mirror, kind, version.named, keys.ssh, what)
+        case _:
+            raise NotSigned(f"{what} isn't signed", hint=f"git {kind} -{'s' if kind == 'tag' else 'S'} signs it; or don't ask for signatures")
+
+
+def _signature(head: bytes, body: bytes, kind: str) -> bytes | None:
+    """Which kind of signature an object has: a commit in its header, a tag at its end."""
+    found = _IN_HEADER.search(head) if kind == "commit" else _AT_END.search(body)
+    return found[1] if found is not None else None
 
 
 async def _verify_pgp(mirror: Mirror, kind: str, object_id: str, keys: Sequence[str], what: str) -> None:
     with tempfile.TemporaryDirectory(prefix="starling-gpg-") as home:
-        environment = {**LOCALLY.environment, "GNUPGHOME": home}
+        environment = {**locally(mirror.url).environment, "GNUPGHOME": home}
         for key in keys:
             command = ("gpg", "--batch", "--quiet", "--no-autostart", "--import")
-            done = await run(*command, environment=environment, within=QUICK, feed=key.encode())
+            done = await _run(*command, environment=environment, feed=key.encode())
             if done.code != 0:
                 raise InputError(f"a gpg key to verify with can't be read: {done.complaints.strip()[-300:]}")
         said = await _ask_git(mirror, (), kind, object_id, environment)
@@ -101,7 +112,7 @@ async def _verify_ssh(mirror: Mirror, kind: str, object_id: str, keys: Sequence[
         signers = Path(folder) / "allowed_signers"
         write_private(signers, "".join(f"{_signer(line)}\n" for line in keys))
         options = ("-c", f"gpg.ssh.allowedSignersFile={signers}")
-        done = await _ask_git(mirror, options, kind, object_id, LOCALLY.environment)
+        done = await _ask_git(mirror, options, kind, object_id, locally(mirror.url).environment)
         if done.code != 0 or not re.search(r'^Good "git" signature for ', done.complaints, re.MULTILINE):
             raise NotSigned(f"{what} isn't signed by any of the given keys")
 
@@ -115,4 +126,15 @@ async def _ask_git(
     mirror: Mirror, options: Sequence[str], kind: str, object_id: str, environment: Mapping[str, str]
 ) -> Finished:
     command = ("git", *options, f"verify-{kind}", "--raw", object_id)
-    return await run(*command, environment=environment, cwd=mirror.folder, within=QUICK)
+    return await _run(*command, environment=environment, cwd=mirror.folder)
+
+
+async def _run(
+    *command: str, environment: Mapping[str, str], cwd: Path | None = None, feed: bytes | None = None
+) -> Finished:
+    try:
+        return await run(*command, environment=environment, cwd=cwd, feed=feed, within=QUICK, longest=LONGEST)
+    except FileNotFoundError as error:
+        raise InputError(f"there is no {command[0]} on this machine, which verifies signatures") from error
+    except (TimeoutError, OutputTooLong) as error:
+        raise NotSigned(f"{command[0]} doesn't come to an end with a signature") from error
