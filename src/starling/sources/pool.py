@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from starling.files import private_folder, same_file
-from starling.sources.errors import Incomplete, NotStored, StoreError  # noqa: F401
+from starling.sources.errors import NotStored, StoreError
 from starling.sources.trees import digest_of
 
 __all__ = ["Pool", "key_of", "older", "try_lock"]
@@ -84,8 +84,8 @@ class Pool:
         # Ten thousand at a time: without pathlib, and without a call of the system that isn't needed.
         for _ in range(MOST_ATTEMPTS):
             partial = self._partial_name()
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
             try:
-                descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
                 try:
                     _write_all(descriptor, content)
                 finally:

@@ -1,6 +1,7 @@
 """The artifact store on a real disk: what is put comes out exactly, or is said to be damaged; the rest is collected."""
 
 import asyncio
+import fcntl
 import os
 import stat
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from starling.sources import Damaged, Incomplete, NotStored, Refused, StoreError
+from starling.sources.pool import try_lock
 from starling.sources.store import ArtifactStore, Entry
 
 NOT_TO_BE_FOUND = "sha256:" + "0" * 64
@@ -263,6 +265,21 @@ async def test_a_changed_folder_in_use_by_another_is_left_to_it(store: ArtifactS
     await store.collect([artifact.digest], older_than=0)
     assert not beside.exists()
     assert found_in(folder) == expected
+
+
+async def test_who_makes_a_folder_and_never_ends_is_left_alone(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopped process keeps its lock; others don't wait for it for ever."""
+    monkeypatch.setattr("starling.sources.store.MADE_WITHIN", 0.2)
+    artifact = await store.put("r", put_in(store, FILES))
+    stopped = try_lock(store.root / "trees" / f"{artifact.digest[7:]}.lock", fcntl.LOCK_EX)
+    assert stopped is not None
+    try:
+        async with asyncio.timeout(20):
+            assert len(found_in(await store.checkout(artifact.digest))) == len(FILES)
+    finally:
+        os.close(stopped)
 
 
 async def test_a_large_file(store: ArtifactStore) -> None:

@@ -121,6 +121,7 @@ def test_git_finds_a_password_for_any_spelling_of_the_host(tmp_path: Path, addre
     """By the address in its normal form."""
     url = parse_url(address)
     (tmp_path / "config").write_text(configuration(url, Credentials(username="me", password="x"), tmp_path))
+    assert read(tmp_path, "remote.origin.url") == url.normal
     environment = {
         "PATH": "/usr/bin:/bin:/usr/local/bin",
         "GIT_CONFIG_GLOBAL": str(tmp_path / "config"),

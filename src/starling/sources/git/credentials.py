@@ -96,7 +96,7 @@ def configuration(url: GitUrl, credentials: Credentials, folder: Path) -> str:
         ("maintenance", {"auto": "false"}),
         ("credential", {"helper": ""}),
         # Files that were left out are the server's to give; without this, git takes a mirror for a broken one.
-        ('remote "origin"', {"url": url.text, "promisor": "true", "partialclonefilter": "blob:none"}),
+        ('remote "origin"', {"url": url.normal, "promisor": "true", "partialclonefilter": "blob:none"}),
         ("http", {"followRedirects": "initial", "sslVerify": "true", "lowSpeedLimit": "100", "lowSpeedTime": "60"}),
     ]
     where = f"{url.scheme}://{url.host}"
