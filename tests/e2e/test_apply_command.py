@@ -311,4 +311,4 @@ def test_links_lead_about_in_the_folder_but_not_out_of_it(on: On, tmp_path: Path
     (tmp_path / "in" / "b.yaml").symlink_to(tmp_path / "out.yaml")
     refused = on.run("apply", "-f", files, "--name", "web")
     assert refused.returncode == 2
-    assert f"{files}/b.yaml is a link out of {files}" in refused.stderr
+    assert "the link b.yaml leads out of" in refused.stderr

@@ -54,26 +54,31 @@ async def test_ended_while_git_waits(environment: dict[str, str], tmp_path: Path
             await asyncio.Event().wait()
             return await super()._serve(request)
 
-    secret, temporary = tmp_path / "secret", tmp_path / "temporary"
-    for folder, files in ((secret, {"username": "me", "password": "hunter2"}), (temporary, {})):
+    secret, own = tmp_path / "secret", tmp_path / "own"
+    for folder in (secret, own):
         folder.mkdir()
-        for name, text in files.items():
-            (folder / name).write_text(text)
+    (secret / "username").write_text("me")
+    (secret / "password").write_text("hunter2")
     async with Silent(tmp_path) as server:
         url = f"{server.url}/app.git"
         check = await asyncio.create_subprocess_exec(
             *("starling", "source", "check", url, "--credentials", str(secret)),
-            env={**environment, "TMPDIR": str(temporary)},
+            env={**environment, "TMPDIR": str(own), "STARLING_CACHE_DIR": str(own / "cache")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         await asked.wait()
         assert gits(url)
-        assert any(temporary.iterdir())
+        assert having(own, b"hunter2")
         check.send_signal(signal.SIGTERM)
         said, told = await check.communicate()
         assert (check.returncode, said, told) == (143, b"", b"ended\n")
-        assert (gits(url), list(temporary.iterdir())) == ([], [])
+        assert (gits(url), having(own, b"")) == ([], [])
+
+
+def having(folder: Path, text: bytes) -> list[Path]:
+    """The files below a folder that have this text."""
+    return [file for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
 
 
 def gits(url: str) -> list[bytes]:

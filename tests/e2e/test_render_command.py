@@ -2,13 +2,15 @@
 
 import os
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.applying import On, write
+from tests.e2e.applying import On, config_map, write
 from tests.e2e.conftest import Starling
+from tests.integration.rendering.conftest import Web
 from tests.integration.sources.repositories import Repository
 
 CHART = {
@@ -148,27 +150,26 @@ def test_apply_and_diff_take_the_same(on: On, repository: Repository) -> None:
     assert on.get("configmap", "eu-a")["data"] == {"cluster": "eu-1", "ring": "stable"}
 
 
-@pytest.mark.parametrize(
-    ("place", "refusal", "options", "name"),
-    [
-        ("charts/web", "say which it is", ("--package", "helm", "--release", "other"), "other"),
-        ("remote", "which is remote", ("--allow-remote", "--substitute", "CLUSTER=eu-1"), "a"),
-    ],
-    ids=["--package", "--allow-remote"],
-)
-def test_apply_and_diff_can_be_told_what_render_is_told(
-    on: On, tmp_path: Path, place: str, refusal: str, options: tuple[str, ...], name: str
-) -> None:
-    """Which of two packages is meant and what its release is called; that bases may come from elsewhere."""
-    elsewhere = Repository(tmp_path / "base.git")
-    elsewhere.commit(KUSTOMIZATION)
-    remote = f"resources: ['{elsewhere.url}//base?ref=main']\n"
-    both = "resources: [templates/web.yaml]\n"
-    more = {"charts/web/kustomization.yaml": both, "remote/kustomization.yaml": remote}
-    wanted = ("-f", write(tmp_path / "files", {**CHART, **more}), "--path", place, "--name", f"told-{name}")
-    for command in ("diff", "apply"):
-        refused = on.run(command, *wanted)
-        assert (refused.returncode, refusal in refused.stderr) == (2, True), refused.stderr
-    assert on.run("diff", *wanted, *options).returncode == 1
-    assert on.ok("apply", *wanted, *options) == [f"ConfigMap {on.namespace}/{name} created"]
-    assert on.run("diff", *wanted, *options).returncode == 0
+TOLD: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "other": ("charts/web", "say which it is", ("--package", "helm", "--release", "other")),
+    "remote": ("fetches", "which is remote", ("--allow-remote",)),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_apply_and_diff_can_be_told_what_render_is_told(on: On, tmp_path: Path, name: str) -> None:
+    """Which of two packages is meant and what its release is called; that resources may come from elsewhere."""
+    place, refusal, options = TOLD[name]
+    with closing(Web()) as web:
+        web.files["/x.yaml"] = config_map("remote").encode()
+        more = {
+            "charts/web/kustomization.yaml": "resources: [templates/web.yaml]\n",
+            "fetches/kustomization.yaml": f"resources: ['{web.url}/x.yaml']\n",
+        }
+        wanted = ("-f", write(tmp_path / "files", {**CHART, **more}), "--path", place, "--name", f"told-{name}")
+        for command in ("diff", "apply"):
+            refused = on.run(command, *wanted)
+            assert (refused.returncode, refusal in refused.stderr) == (2, True), refused.stderr
+        assert on.run("diff", *wanted, *options).returncode == 1
+        assert on.ok("apply", *wanted, *options) == [f"ConfigMap {on.namespace}/{name} created"]
+        assert on.run("diff", *wanted, *options).returncode == 0

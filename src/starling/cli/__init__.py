@@ -9,17 +9,20 @@
     delete       a unit's objects away again
     tree         a unit's objects, and what was made for them
     health       how ready objects in files are
+    render       the manifests that a folder or a repository comes to
+    source       which version of a repository is meant
 
+    materials    what render, apply and diff make manifests of, and the options that say it
     units        the engine as apply, diff and delete use it: one cluster, files, a record in a ConfigMap
-    files        manifests from files, folders and stdin
+    files        files as commands name them, where - is stdin
     progress     what is shown while a command works
     reports      what is said of a unit in the end, as text and as JSON
-    options      options that several commands share
+    options      options that several commands share, and how a command takes many of them as one value
     console      what goes to stdout (data) and to stderr (everything else)
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the answer is no (a difference, a
 failed rollout), 2 a wrong call or input (no such kubeconfig or context, too), 3 an error, 4 out of time, 130
-interrupted, 141 nobody reads the output.
+interrupted, 141 nobody reads the output, 143 ended by SIGTERM.
 """
 
 from starling.cli.main import main

@@ -291,7 +291,10 @@ def _is_chart(root: Path, path: str, how: How) -> bool:
 
 def _has_files(place: Path) -> bool:
     """Whether there was something to read: a file without objects may be meant, a folder without files hardly."""
-    return place.is_file() or any(each.suffix in SUFFIXES for each in place.rglob("*"))
+    if place.is_file():
+        return True
+    read = (each.relative_to(place) for each in place.rglob("*") if each.suffix in SUFFIXES)
+    return any(not any(part.startswith(".") for part in each.parts) for each in read)
 
 
 def _tree(place: Path, path: str) -> tuple[Path, str]:

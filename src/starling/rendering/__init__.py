@@ -7,6 +7,7 @@ The nouns:
     Renderer            what does it: few at a time, each thing once for any number of clusters
     Cache               what was rendered before, in memory and on disk
     Tools, Limits       the kustomize and helm to use (found or built if not given); what one run may take
+    ValuesFrom          a ConfigMap or Secret that holds values of a chart; `resolve` reads them by a given lookup
     substitute          variables put into manifests, per cluster and after all else, in the language that Flux has
 
 How data goes through: `tree` finds the path and makes sure that nothing leads out of the tree, `detect` sees what is
@@ -32,6 +33,7 @@ from starling.rendering.errors import (
     SubstitutionError,
     ToolFailed,
     ToolMissing,
+    ValuesMissing,
     VariableNotSet,
 )
 from starling.rendering.render import Renderer
@@ -39,6 +41,7 @@ from starling.rendering.request import KUBE_VERSION, Package, Rendered, Request
 from starling.rendering.running import Limits
 from starling.rendering.substitution import substitute
 from starling.rendering.tools import Tools, find_tools
+from starling.rendering.values import ValuesFrom, resolve
 
 __all__ = [
     "KUBE_VERSION",
@@ -55,7 +58,10 @@ __all__ = [
     "ToolFailed",
     "ToolMissing",
     "Tools",
+    "ValuesFrom",
+    "ValuesMissing",
     "VariableNotSet",
     "find_tools",
+    "resolve",
     "substitute",
 ]

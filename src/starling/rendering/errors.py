@@ -4,6 +4,7 @@
     RenderError                  the files, or what is asked of them, are wrong: an InputError
     ├── PathMissing              the path isn't in the tree
     ├── NotAllowed               it wants what it may not have: something remote, a plugin, a file outside
+    ├── ValuesMissing            an object or key that values are to come from isn't there
     ├── ToolFailed               kustomize or helm refused it, wanted too much or took too long
     └── SubstitutionError        variables can't be put into an object
         └── VariableNotSet       … in strict mode, since one has no value and no default
@@ -20,6 +21,7 @@ __all__ = [
     "SubstitutionError",
     "ToolFailed",
     "ToolMissing",
+    "ValuesMissing",
     "VariableNotSet",
 ]
 
@@ -40,6 +42,12 @@ class NotAllowed(RenderError):
     """Something that only those may have who were allowed to, or nobody."""
 
     reason = "NotAllowed"
+
+
+class ValuesMissing(RenderError):
+    """A ConfigMap or Secret that values are to come from, or a key in it, isn't there; it may yet come."""
+
+    reason = "ValuesMissing"
 
 
 class ToolMissing(StarlingError):

@@ -59,7 +59,7 @@ def is_remote(text: str) -> bool:
 
 
 def is_of_machine(text: str) -> bool:
-    """Is it, of what counts as remote, a place on this machine: a file: URL, or a path that git is to take for one?"""
+    """Whether a remote form names a place on this machine: a file: URL, or a path that git is to take for one."""
     text = text.strip()
     rest = _FORCED.sub("", text, count=1) if _FORCED.match(text) else text
     return rest.casefold().startswith("file:") or (rest != text and not is_remote(rest))

@@ -2,13 +2,18 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from starling.programs import run
 from starling.rendering import Cache, Limits, Renderer, RenderError, Request, ToolFailed, Tools
+from starling.rendering.archives import packed
+from starling.rendering.charts import list_chart
+from starling.rendering.running import bounded
 from tests.unit.rendering.trees import config_map, planted
 from tests.waiting import until
 
@@ -46,6 +51,82 @@ async def test_output(tmp_path: Path, path: str) -> None:
     root = planted(tmp_path / "tree", TREE)
     with pytest.raises(ToolFailed, match=rf"tool wrote more than 100000 bytes for {path} and was ended"):
         await Renderer(tools, limits=Limits(size=100_000)).render(root, None, Request(path=path))
+
+
+async def test_memory(renderer: Renderer, tmp_path: Path) -> None:
+    """A template that makes a text without end gets no memory for it, and the message says so."""
+    text = '{{ $x := repeat 1500000000 "a" }}{{ len $x }}'
+    root = planted(tmp_path / "tree", {**TREE, "chart/templates/b.yaml": text})
+    with pytest.raises(ToolFailed, match=r"^helm wanted more than 1073741824 bytes of memory for chart and was ended$"):
+        await renderer.render(root, None, Request(path="chart"))
+    renderer.limits = Limits(memory=300 << 20)
+    (root / "chart/templates/b.yaml").write_text(text.replace("15", "2"))
+    assert (await renderer.render(root, None, Request(path="app"))).manifests
+    with pytest.raises(ToolFailed, match=r"^helm wanted more than 314572800 bytes of memory for chart"):
+        await renderer.render(root, None, Request(path="chart"))
+
+
+@pytest.mark.parametrize("prlimit", [shutil.which("prlimit"), None])
+async def test_how_memory_is_bounded(prlimit: str | None) -> None:
+    """With prlimit or without, what runs has the limit, its arguments, and nothing more in its environment."""
+    command = ("/bin/sh", "-c", 'ulimit -v; echo "$0" "$1"; exit 3', "a b", "$c")
+    done = await run(*bounded(command, 1 << 30, prlimit), environment={}, within=10)
+    assert (done.code, done.output.decode()) == (3, f"{2 << 20}\na b $c\n")
+    done = await run(*bounded(("/usr/bin/env",), 1 << 30, prlimit), environment={"A": "1"}, within=10)
+    assert [line for line in done.output.decode().split() if line != "SHLVL=0"] == ["A=1"]
+
+
+DIAMOND = {
+    f"c{level}{side}/Chart.yaml": f"apiVersion: v2\nname: c{level}{side}\nversion: 1.0.0\ndependencies:\n"
+    + "".join(
+        f"- {{name: c{level + 1}{other}, version: 1.0.0, repository: 'file://../c{level + 1}{other}'}}\n"
+        for other in "ab"
+        if level < 30
+    )
+    for level in range(31)
+    for side in "ab"
+}
+
+
+@pytest.mark.parametrize(("start", "problem"), [(0, "c8a/Chart.yaml: charts depend"), (23, "takes more than 200")])
+async def test_charts_that_multiply(renderer: Renderer, tmp_path: Path, start: int, problem: str) -> None:
+    """Charts of which each depends on two take no time, and are refused before any is written."""
+    root = planted(tmp_path / "tree", DIAMOND)
+    with pytest.raises(RenderError, match=problem):
+        await renderer.render(root, None, Request(path=f"c{start}a"))
+
+
+async def test_few_charts_in_a_diamond(renderer: Renderer, tmp_path: Path) -> None:
+    """A chart that two others depend on is no fault."""
+    root = planted(tmp_path / "tree", {**DIAMOND, "c30a/templates/a.yaml": config_map("{{ .Chart.Name }}")})
+    (root / "c29b/Chart.yaml").write_text("apiVersion: v2\nname: c29b\nversion: 1.0.0\n")
+    rendered = await renderer.render(root, None, Request(path="c28a"))
+    assert [manifest.name for manifest in rendered.manifests] == ["c30a"]
+
+
+async def test_large_charts(tools: Tools, tmp_path: Path) -> None:
+    """What a chart takes counts with all that it depends on, and each time; so does what is packed."""
+    root = planted(
+        tmp_path / "tree", {**DIAMOND, "c30a/data": "x" * 30_000, "chart/Chart.yaml": TREE["chart/Chart.yaml"]}
+    )
+    listed = list_chart(root, root / "c28a", 100_000)
+    assert listed.charts == 7
+    assert 60_000 < listed.size < 70_000
+    assert listed.local[0].local[0] is listed.local[1].local[0]  # looked at once
+    renderer = Renderer(tools, limits=Limits(size=50_000))
+    await renderer.render(root, None, Request(path="c29a"))
+    with pytest.raises(RenderError, match="the chart c28a is larger than 50000 bytes, with all that it depends on"):
+        await renderer.render(root, None, Request(path="c28a"))
+    (root / "chart/charts").mkdir()
+    for number in range(2):
+        archive = packed(
+            f"x{number}", [("Chart.yaml", b"apiVersion: v2\nname: x\nversion: 1.0.0\n"), ("a", b"x" * 25_000)]
+        )
+        (root / f"chart/charts/{number}.tgz").write_bytes(archive)
+        if not number:
+            await renderer.render(root, None, Request(path="chart"))
+    with pytest.raises(RenderError, match=r"charts/1\.tgz of the chart .* unpacks to more than"):
+        await renderer.render(root, None, Request(path="chart"))
 
 
 async def test_a_tool_that_is_not_there(tmp_path: Path) -> None:

@@ -15,12 +15,22 @@ from hypothesis import strategies as st
 from starling.errors import InputError
 from starling.objects import ManifestError
 from starling.programs import run
-from starling.rendering import NotAllowed, Renderer, RenderError, Request, ToolFailed, Tools
+from starling.rendering import (
+    NotAllowed,
+    Renderer,
+    RenderError,
+    Request,
+    ToolFailed,
+    Tools,
+    ValuesFrom,
+    resolve,
+)
 from starling.rendering.archives import packed
 from starling.rendering.charts import list_chart
 from starling.rendering.running import environment
 from tests.integration.rendering.conftest import Web
 from tests.rounds import ROUNDS
+from tests.unit.rendering.test_packed_charts_are_bounded import two_faced, written
 from tests.unit.rendering.trees import config_map, planted
 
 META = "apiVersion: v2\nname: {}\nversion: 1.0.0\n"
@@ -204,6 +214,48 @@ async def test_remote_charts_for_those_who_may(renderer: Renderer, tmp_path: Pat
     assert await names(renderer, root, allow_remote=True) == {"lib-1.0.0"}
 
 
+async def test_fetched_charts_are_looked_through(renderer: Renderer, tmp_path: Path, web: Web) -> None:
+    """A schema that reads files of the machine is refused in what is fetched too."""
+    planted(tmp_path, {"machine.json": '{"const": "hunter2"}'})
+    schema = json.dumps({"$ref": f"file://{tmp_path}/machine.json"})
+    web.files["/lib-1.0.0.tgz"] = archive = packed(
+        "lib", [("Chart.yaml", META.format("lib").encode()), ("values.schema.json", schema.encode())]
+    )
+    entry = f"urls: ['{web.url}/lib-1.0.0.tgz'], digest: {hashlib.sha256(archive).hexdigest()}"
+    index = f"apiVersion: v1\nentries:\n  lib:\n  - {{apiVersion: v2, name: lib, version: 1.0.0, {entry}}}\n"
+    web.files["/index.yaml"] = index.encode()
+    root = planted(tmp_path / "tree", {**chart(), "app/Chart.yaml": depending("app", web.url)})
+    problem = r"app/charts/lib-1\.0\.0\.tgz/lib/values\.schema\.json: \$ref names .* from this machine"
+    with pytest.raises(NotAllowed, match=problem):
+        await names(renderer, root, allow_remote=True)
+
+
+async def test_types_that_hide_a_schema(renderer: Renderer, tmp_path: Path) -> None:
+    """A member of a vendored archive that only Helm takes for a file is refused by name."""
+    planted(tmp_path, {"machine.json": '{"const": "hunter2"}'})
+    schema = json.dumps({"$ref": f"file://{tmp_path}/machine.json"}).encode()
+    root = planted(tmp_path / "tree", {**chart(), "app/charts/_kept": "", "app/values.yaml": "lib: {a: b}"})
+    members = (("lib/Chart.yaml", b"0", META.format("lib").encode()), ("lib/values.schema.json", b"Z", schema))
+    (root / "app/charts/lib-1.0.0.tgz").write_bytes(written(*members))
+    problem = r"lib-1\.0\.0\.tgz of the chart .*: lib/values\.schema\.json in it is neither a file nor a folder"
+    with pytest.raises(RenderError, match=problem):
+        await names(renderer, root)
+
+
+async def test_archives_with_two_readings(renderer: Renderer, tmp_path: Path) -> None:
+    """A schema that only Go finds in a vendored archive doesn't reach Helm."""
+    planted(tmp_path, {"machine.json": '{"properties": {"a": {"const": "hunter2"}}}'})
+    schema = json.dumps({"$ref": f"file://{tmp_path}/machine.json"}).encode()
+    root = planted(tmp_path / "tree", {**chart(), "app/charts/_kept": "", "app/values.yaml": "lib: {a: b}"})
+    shown = {"lib/Chart.yaml": META.format("lib").encode(), "lib/templates/b.yaml": config_map("b").encode()}
+    archive = root / "app/charts/lib-1.0.0.tgz"
+    archive.write_bytes(two_faced(shown, {"lib/values.schema.json": schema}))
+    command = (*renderer.tools.helm, "template", "x", str(root / "app"))
+    done = await run(*command, environment=environment(tmp_path / "home", network=False), within=60)
+    assert "hunter2" in done.complaints  # so Helm by itself would
+    assert await names(renderer, root) == {"b"}
+
+
 async def test_files_of_the_machine_are_out_of_reach(renderer: Renderer, tmp_path: Path) -> None:
     """Whatever path a template asks for, it gets files of its chart only."""
     planted(tmp_path, {"secret.txt": "secret"})
@@ -383,3 +435,68 @@ def test_helm_ignores_the_same_files(tools: Tools, tmp_path_factory: pytest.Temp
     with tarfile.open(folder / "app-1.0.0.tgz") as archive:
         theirs = {name.removeprefix("app/") for name in archive.getnames()}
     assert ours == theirs, rules
+
+
+REFERENCES = [
+    ValuesFrom("ConfigMap", "base"),
+    ValuesFrom("Secret", "access", key="password", target_path="db.users[0].password"),
+]
+
+
+async def test_values_from_objects(tools: Tools, tmp_path: Path) -> None:
+    """They reach the chart in order, below the request's own, and a Secret's value is on no command line."""
+    objects = {
+        ("ConfigMap", "base"): {"values.yaml": b"a: 1\nb: 1\ndb: {users: [{name: x}, {name: z}]}\n"},
+        ("Secret", "access"): {"password": b"hunter2"},
+    }
+
+    async def lookup(kind: str, name: str) -> dict[str, bytes] | None:
+        return objects.get((kind, name))
+
+    planted(tmp_path, {"helm": f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nexec {tools.helm[0]} "$@"\n'})
+    (tmp_path / "helm").chmod(0o755)
+    root = planted(tmp_path / "tree", chart(templates__told_yaml=TOLD))
+    values = [*await resolve(REFERENCES, lookup), {"b": 2}]
+    found = await told(Renderer(Tools(helm=(str(tmp_path / "helm"),))), root, values=values)
+    users = [{"name": "x", "password": "hunter2"}, {"name": "z"}]
+    assert found["values"] == {"a": 1, "b": 2, "db": {"users": users}}
+    arguments = (tmp_path / "arguments").read_text()
+    assert "values-0.json" in arguments
+    assert "hunter2" not in arguments
+
+
+SETTINGS = st.lists(st.sampled_from([*"ab01-+'\"{},\\. \n", "true", "NULL", "false", "\u00e4"]), max_size=6).map(
+    "".join
+)
+
+
+@pytest.mark.rounds
+@settings(max_examples=25 * ROUNDS, suppress_health_check=list(HealthCheck))
+@given(path=st.sampled_from(["x", "x.y", "x[1]", "x.y[0].z", r"x\.y", "x[0][1]", "keep.y", "list[0].a"]), text=SETTINGS)
+async def test_a_target_path_is_a_setting(
+    tools: Tools, tmp_path_factory: pytest.TempPathFactory, path: str, text: str
+) -> None:
+    """A target path sets what `helm --set` sets, or --set-string if it is quoted; more than one value is refused."""
+    folder = tmp_path_factory.mktemp("setting")
+    before = {"keep": {"k": 1}, "list": [{"b": 1}, 2]}
+
+    async def lookup(*_: str) -> dict[str, bytes]:
+        return {"v": text.encode(), "values.yaml": json.dumps(before).encode()}
+
+    ours = None
+    with suppress(RenderError):
+        references = [ValuesFrom("Secret", "s"), ValuesFrom("Secret", "s", key="v", target_path=path)]
+        (ours,) = await resolve(references, lookup)
+    if ours is None:
+        assert set(text) & {",", "{"}
+        return
+    quoted = any(text.startswith(quote) and text.endswith(quote) for quote in "'\"")
+    option, value = ("--set-string", text.strip("'\"")) if quoted else ("--set", text)
+    assume(value or "]." not in path)  # of which Helm forgets the item
+    files = {"values.json": json.dumps(before), "ours.json": json.dumps(ours)}
+    root = planted(folder, {**chart(templates__told_yaml="a: {{ .Values | toJson | quote }}\n"), **files})
+    around = environment(folder / "home", network=False)
+    command = (*tools.helm, "template", "x", str(root / "app"), "--values")
+    theirs = await run(*command, str(root / "values.json"), option, f"{path}={value}", environment=around, within=60)
+    assert theirs.code == 0, theirs.complaints
+    assert (await run(*command, str(root / "ours.json"), environment=around, within=60)).output == theirs.output

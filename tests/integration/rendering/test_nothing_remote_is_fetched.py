@@ -4,6 +4,7 @@ One round of the differential test is some hundred texts.
 """
 
 import json
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -73,7 +74,7 @@ async def test_repositories(renderer: Renderer, tools: Tools, tmp_path: Path, te
 
 
 async def test_a_repository_of_this_machine(renderer: Renderer, tools: Tools, tmp_path: Path) -> None:
-    """A file:// URL would clone any repository that we can read; only who may use remote content gets it."""
+    """A file:// URL would clone any repository that we can read; nobody gets that, be it refused or not."""
     repository = planted(tmp_path / "repository", {"kustomization.yaml": BASE, "a.yaml": config_map("cloned")})
     where = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin:/usr/local/bin"}
     who = ("-c", "user.name=x", "-c", "user.email=x@example.com")
@@ -81,13 +82,34 @@ async def test_a_repository_of_this_machine(renderer: Renderer, tools: Tools, tm
         done = await run("git", *command, environment=where, within=30, cwd=repository)
         assert done.code == 0, done.complaints
     root = kustomization(tmp_path / "tree", f"resources: ['file://{repository}']")
-    with pytest.raises(NotAllowed, match="which is remote"):
-        await renderer.render(root, None, Request(path="app"))
+    for allow_remote in (False, True):
+        with pytest.raises(NotAllowed, match="which is on the machine that renders"):
+            await renderer.render(root, None, Request(path="app", allow_remote=allow_remote))
     with pytest.raises(ToolFailed, match="no 'git' program on path"):
         await run_kustomize(job(tools, root, tmp_path / "own"), allow_remote=False)
-    rendered = await renderer.render(root, None, Request(path="app", allow_remote=True))
-    assert [manifest.name for manifest in rendered.manifests] == ["cloned"]
+    with pytest.raises(ToolFailed, match="transport 'file' not allowed"):
+        await run_kustomize(job(tools, root, tmp_path / "own"), allow_remote=True)
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+async def test_keys_of_this_machine(renderer: Renderer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may use the network has no ssh, which would find this machine's keys, and none of its git configuration."""
+    for program in ("ssh", "helper"):
+        planted(tmp_path, {program: f"#!/bin/sh\necho {program} >> {tmp_path}/called\nexit 1\n"})
+        (tmp_path / program).chmod(0o755)
+    planted(
+        tmp_path, {"gitconfig": f"[core]\nsshCommand = {tmp_path}/helper\n[credential]\nhelper = {tmp_path}/helper\n"}
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    for number, url in enumerate(("ssh://git@git.example/org/x.git?ref=main", "git@git.example:org/x.git?ref=main")):
+        root = kustomization(tmp_path / f"tree-{number}", f"resources: ['{url}']")
+        with pytest.raises(ToolFailed, match="transport 'ssh' not allowed"):
+            await renderer.render(root, None, Request(path="app", allow_remote=True))
+    around = environment(tmp_path / "home", network=True)
+    done = await run("git", "config", "--list", environment=around, within=30, cwd=tmp_path)
+    assert (done.code, done.output) == (0, b"")
+    assert not (tmp_path / "called").exists()
 
 
 PIECES = st.lists(

@@ -6,7 +6,7 @@ import pytest
 
 from starling.objects import ManifestError
 from starling.rendering import NotAllowed, RenderError
-from starling.rendering.kustomizations import check_kustomizations, is_remote
+from starling.rendering.kustomizations import check_kustomizations, is_of_machine, is_remote
 from tests.unit.rendering.trees import config_map, planted
 
 REMOTE = [
@@ -24,8 +24,6 @@ REMOTE = [
     "ssh://git@git.example/org/repo.git",
     "git::https://git.example/org/repo.git",
     "GIT::ssh://git.example/org/repo",
-    "file:///srv/repo.git",
-    "file:///srv/repo//path",
     "https://user:hunter2@git.example/org/repo",
     "https://dev.azure.example/org/project/_git/repo",
     "git://git.example/org/repo",
@@ -34,6 +32,16 @@ REMOTE = [
     " https://example.com/a.yaml",
     "https://git.example/org/repo\n",
 ]
+OF_MACHINE = [
+    "file:///srv/repo.git",
+    "file:///srv/repo//path",
+    "FILE:///srv/example?ref=main",
+    " git::file:///srv/repo",
+    "git::/srv/repo.git",
+    "git::../repo",
+    "ext::sh -c /example",
+]
+"""Remote forms that lead to this machine."""
 LOCAL = ["../base", "a.yaml", "./a.yaml", "app@v1.yaml", "deep/er/a.yaml", "github.com", "https.yaml", "a b.yaml", "@x"]
 
 FIELDS = {
@@ -71,10 +79,11 @@ def check(root: Path, path: str = ".", *, allow_remote: bool = False) -> None:
     check_kustomizations(root, root / path, allow_remote=allow_remote)
 
 
-@pytest.mark.parametrize("text", REMOTE)
+@pytest.mark.parametrize("text", [*REMOTE, *OF_MACHINE])
 def test_remote_forms_are_known(text: str) -> None:
-    """Everything that kustomize fetches counts as remote."""
+    """Everything that kustomize fetches counts as remote; of it we know what is on this machine."""
     assert is_remote(text)
+    assert is_of_machine(text) == (text in OF_MACHINE)
 
 
 @pytest.mark.parametrize("text", LOCAL)
@@ -93,6 +102,24 @@ def test_remote_content_is_refused_in_every_field(tmp_path: Path, field: str, te
     assert "hunter2" not in raised.value.message
     assert "example" in raised.value.message or "/" in raised.value.message
     check(root, "app", allow_remote=True)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("text", OF_MACHINE)
+def test_repositories_of_the_machine_are_refused_in_every_field(tmp_path: Path, field: str, text: str) -> None:
+    """What git would take from this machine is refused by name, allowed or not."""
+    root = planted(tmp_path, {"app/kustomization.yaml": FIELDS[field].format(quoted(text))})
+    for allow_remote in (False, True):
+        with pytest.raises(NotAllowed, match=r"^app/kustomization\.yaml: .*/.*, which is on the machine"):
+            check(root, "app", allow_remote=allow_remote)
+
+
+def test_repositories_of_the_machine_are_refused_in_plugins(tmp_path: Path) -> None:
+    """So is what one of kustomize's own plugins names."""
+    plugin = BUILTIN_PATCH.replace("https://example.com/p", "file:///srv/p")
+    root = planted(tmp_path, {"kustomization.yaml": "transformers: [x.yaml]", "x.yaml": plugin})
+    with pytest.raises(NotAllowed, match="PatchTransformer names file:///srv/p, which is on the machine"):
+        check(root, allow_remote=True)
 
 
 @pytest.mark.parametrize("text", ["key=https://example.com/x", "=https://example.com/x"])
