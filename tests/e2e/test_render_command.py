@@ -1,5 +1,7 @@
 """`starling render` and `source check`, and the same places given to apply and diff."""
 
+import asyncio
+import json
 import os
 import subprocess
 from contextlib import closing
@@ -7,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import web
 
+from starling.local import GitServer
 from tests.e2e.applying import On, config_map, write
 from tests.e2e.conftest import Starling
 from tests.integration.rendering.conftest import Web
@@ -102,8 +106,17 @@ def test_a_repository_at_a_version(starling: Starling, repository: Repository) -
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("source", "check", "{url}", "--ref", "nope"), 3, "there is no branch nope; there are main"),
+        (
+            ("source", "check", "{url}", "--ref", "nope"),
+            3,
+            "there is no branch nope; there are main; there is no tag nope; there are v1.0.0",
+        ),
         (("source", "check", "{url}", "--ref", ">=9"), 3, "none of 1 tags is a version in >=9; there are v1.0.0"),
+        (("source", "check", "{url}", "--ref", ""), 2, "--ref is empty"),
+        (("source", "check", "{url}", "--ref", "0" * 40), 3, "not our ref"),
+        (("source", "check", "{url}", "--credentials", "{work}"), 2, "has none of the files username, password"),
+        (("render", "{work}/charts/web", "--values", "nope.yaml"), 2, "--values nope.yaml is no file"),
+        (("source", "check", "{url}", "--verify", "nope.pub"), 2, "--verify nope.pub is no file"),
         (("source", "check", "ext::sh"), 2, "is no address of a git repository"),
         (("source", "check", "https://me:hunter2@git.example/x"), 2, "belong in the credentials"),
         (("render", "{url}", "--path", "charts/wbe"), 2, "there is charts/web"),
@@ -173,3 +186,42 @@ def test_apply_and_diff_can_be_told_what_render_is_told(on: On, tmp_path: Path, 
         assert on.run("diff", *wanted, *options).returncode == 1
         assert on.ok("apply", *wanted, *options) == [f"ConfigMap {on.namespace}/{name} created"]
         assert on.run("diff", *wanted, *options).returncode == 0
+
+
+def test_a_name_that_is_a_branch_and_a_tag(starling: Starling, tmp_path: Path) -> None:
+    """Which is meant has to be said."""
+    both = Repository(tmp_path / "repositories" / "both.git")
+    both.commit({"a.yaml": "kind: A\n"})
+    both.tag("main")
+    done = starling("source", "check", both.url, "--ref", "main")
+    assert done.returncode == 2
+    assert "main is a branch and a tag\nhint: say branch=main or tag=main\n" in done.stderr
+    assert starling("source", "check", both.url, "--ref", "tag=main").stdout == f"main@sha1:{both.head()}\n"
+
+
+def test_the_unit_knows_its_version_and_stdin_must_have_something(on: On, repository: Repository) -> None:
+    """What runs there can be asked for later; a pipe that failed isn't taken for nothing."""
+    on.ok("apply", "-f", repository.url, "--path", "charts/web", "--name", "versioned")
+    record = json.loads(on.get("configmap", "starling-versioned")["data"]["state"])
+    assert record["revision"] == f"main@sha1:{repository.head()}"
+    empty = on.run("apply", "-f", "-", "--name", "versioned", stdin="")
+    assert (empty.returncode, "stdin has no manifests" in empty.stderr) == (2, True)
+
+
+async def test_time_runs_out_for_git_too(on: On, environment: dict[str, str]) -> None:
+    """A server that never answers holds nobody up for longer than was allowed."""
+
+    class Silent(GitServer):
+        async def _serve(self, request: web.Request) -> web.StreamResponse:
+            await asyncio.Event().wait()
+            return await super()._serve(request)
+
+    async with Silent(Path("/")) as server:
+        for command in ("apply", "diff"):
+            process = await asyncio.create_subprocess_exec(
+                *("starling", command, *on.where, "-f", f"{server.url}/app.git", "--name", "late", "--timeout", "1s"),
+                env=environment,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, said = await asyncio.wait_for(process.communicate(), 40)
+            assert process.returncode == 4, said

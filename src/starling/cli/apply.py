@@ -1,7 +1,7 @@
 """`starling apply`: make a cluster have what files say, once."""
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -64,9 +64,15 @@ def apply(
 
 async def _apply(wanted: Wanted, materials: Materials, ending: Ending) -> None:
     text = ending.output is Output.TEXT
-    async with wanted.opened(materials) as session:
+    deadline = asyncio.get_running_loop().time() + seconds(ending.timeout)
+    async with AsyncExitStack() as stack:
         try:
-            async with asyncio.timeout(seconds(ending.timeout)) as deadline:
+            async with asyncio.timeout_at(deadline):
+                session = await stack.enter_async_context(wanted.opened(materials))
+        except TimeoutError:
+            raise OutOfTime(f"the manifests weren't there in {ending.timeout}") from None
+        try:
+            async with asyncio.timeout_at(deadline):
                 preview = await session.engine.preview(session.unit.id)
                 plan = await preview.examined() if ending.dry_run else preview.plan
         except TimeoutError:
@@ -75,7 +81,7 @@ async def _apply(wanted: Wanted, materials: Materials, ending: Ending) -> None:
         if ending.dry_run:
             _print_plan(session, plan, text=text)
             return
-        late = await _sync(session, plan, ending, deadline.when() or 0.0)
+        late = await _sync(session, plan, ending, deadline)
         problems = _problems(session, plan)
         if not text:
             console.data(unit_document(session, await session.status(), plan, problems))

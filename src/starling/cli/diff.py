@@ -45,7 +45,7 @@ def diff(
 
 
 async def _diff(wanted: Wanted, materials: Materials, limit: float, output: Output) -> None:
-    async with wanted.opened(materials) as session, asyncio.timeout(limit):
+    async with asyncio.timeout(limit), wanted.opened(materials) as session:
         preview = await session.engine.preview(session.unit.id)
         refuse(preview.plan)
         found = await preview.diffs()

@@ -3,8 +3,7 @@
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
@@ -46,12 +45,12 @@ KEPT_FOR: Final = 7 * 24 * 3600.0
 """Files that no command has wanted for so long go."""
 
 RefOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--ref",
         metavar="REF",
-        help="Of a repository: a branch, tag, commit or range of versions; branch=…, tag=… and semver=… say which is "
-        "meant. Without, its main branch.",
+        help="Of a repository: a branch, tag, commit or range of versions; branch=…, tag=…, semver=… and commit=… say "
+        "which is meant. Without, its main branch.",
         show_default=False,
     ),
 ]
@@ -97,7 +96,7 @@ class Repository:
     """A git repository as a command is asked for it."""
 
     url: str
-    ref: str = ""
+    ref: str | None = None
     credentials: Path | None = None
     keys: Sequence[Path] = ()
     submodules: bool = False
@@ -105,42 +104,53 @@ class Repository:
     async def fetch(self) -> tuple[Artifact, ArtifactStore]:
         """The files of the version that is meant."""
         store, sources = _stored()
-        artifact = await self._ask(sources, sources.fetch)
+        as_whom = _credentials(self.credentials)
+        artifact = await sources.fetch(self._source(await self._meant(sources, as_whom)), as_whom)
         await store.collect({artifact.digest}, older_than=KEPT_FOR)
+        await sources.collect(older_than=KEPT_FOR)
         return artifact, store
 
     async def look(self) -> str:
-        """The exact version that is meant; nothing is fetched unless its signature is wanted."""
-        if self.keys:
-            artifact, _ = await self.fetch()
-            return artifact.revision
+        """The exact version that is meant; nothing is fetched unless that is what shows it: a commit, a signature."""
         _, sources = _stored()
-        return (await self._ask(sources, sources.look)).revision
-
-    async def _ask(self, sources: GitSources, ask: Callable[[GitSource, Credentials], Awaitable[Found]]) -> Found:
-        """The answer for the first that is there of what the ref may mean."""
         as_whom = _credentials(self.credentials)
-        *others, last = await self._refs(sources, as_whom)
-        for ref in others:
-            with suppress(NoSuchVersion):
-                return await ask(self._source(ref), as_whom)
-        return await ask(self._source(last), as_whom)
+        ref = await self._meant(sources, as_whom)
+        if self.keys or ref.commit:
+            return (await sources.fetch(self._source(ref), as_whom)).revision
+        return (await sources.look(self._source(ref), as_whom)).revision
 
-    async def _refs(self, sources: GitSources, as_whom: Credentials) -> list[Ref]:
-        """What the ref may mean, in order."""
+    async def _meant(self, sources: GitSources, as_whom: Credentials) -> Ref:
+        """What the ref means; a bare name is a branch or a tag, and must not be both."""
+        if self.ref is None:
+            return Ref(branch=await sources.main_branch(self.url, as_whom))
         if not self.ref:
-            return [Ref(branch=await sources.main_branch(self.url, as_whom))]
+            raise InputError("--ref is empty", hint="leave it out for the repository's main branch")
         kind, equals, name = self.ref.partition("=")
         if equals and kind in _KINDS:
-            return [Ref(**{kind: name})]
+            return Ref(**{kind: name})
         if _COMMIT.fullmatch(self.ref):
-            return [Ref(commit=self.ref)]
+            return Ref(commit=self.ref)
         if _RANGE.search(self.ref):
-            return [Ref(semver=self.ref)]
-        return [Ref(tag=self.ref), Ref(branch=self.ref)]
+            return Ref(semver=self.ref)
+        found: list[Ref] = []
+        missing: list[NoSuchVersion] = []
+        for ref in (Ref(branch=self.ref), Ref(tag=self.ref)):
+            try:
+                await sources.look(self._source(ref), as_whom)
+                found.append(ref)
+            except NoSuchVersion as error:
+                missing.append(error)
+        if len(found) == 2:
+            raise InputError(
+                f"{self.url}: {self.ref} is a branch and a tag", hint=f"say branch={self.ref} or tag={self.ref}"
+            )
+        if not found:
+            words = "; ".join(dict.fromkeys(error.message.removeprefix(f"{self.url}: ") for error in missing))
+            raise NoSuchVersion(f"{self.url}: {words}", hint="commits are taken by their full id")
+        return found[0]
 
     def _source(self, ref: Ref) -> GitSource:
-        keys = Keys.of(file.read_text() for file in self.keys) if self.keys else None
+        keys = Keys.of(_there(file, "--verify").read_text() for file in self.keys) if self.keys else None
         return GitSource(self.url, ref, self.submodules, keys)
 
 
@@ -148,7 +158,7 @@ class Repository:
 class How:
     """What is to be made of which version: the options that render, apply and diff share, as `options` spreads them."""
 
-    ref: RefOption = ""
+    ref: RefOption = None
     path: Annotated[str, typer.Option("--path", metavar="PATH", help="The folder or file in it.")] = "."
     values: Annotated[
         list[Path] | None,
@@ -210,11 +220,14 @@ class Materials:
     cluster: Cluster = NOWHERE
     may_be_empty: bool = False
     stdin: bytes = b""
+    revisions: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing here."""
         how = self.how
-        if (how.ref or how.keys or how.submodules or how.credentials) and not any(map(is_address, self.places)):
+        if (how.ref is not None or how.keys or how.submodules or how.credentials) and not any(
+            map(is_address, self.places)
+        ):
             raise InputError(
                 f"{self.places[0]} is here: --ref, --verify, --submodules and --credentials are for repositories",
                 hint="file:///… is the address of one on this machine's disk",
@@ -228,7 +241,7 @@ class Materials:
         return replace(self, stdin=content(Path(STDIN))[0]) if wanted else self
 
     async def manifests(self, target: Target | None = None) -> list[Manifest]:
-        """All of them, in order, with variables put in.
+        """All of them, in order, with variables put in; `revisions` comes to have the repositories' versions.
 
         InputError if one is no object or there twice, or if a place has none: that is more likely a wrong path than a
         wish.
@@ -242,7 +255,10 @@ class Materials:
 
     async def _made(self, renderer: Renderer, place: str, target: Target | None) -> Sequence[Manifest]:
         if place == STDIN:
-            return load_manifests(self.stdin, "stdin")
+            found = load_manifests(self.stdin, "stdin")
+            if not found and not self.may_be_empty:
+                raise InputError("stdin has no manifests", hint="did what is piped fail?")
+            return found
         root, path, digest = await self._files(place)
         cluster = await target() if target and _is_chart(root, path, self.how) else self.cluster
         result = await renderer.render(root, digest, self._request(path, cluster))
@@ -258,6 +274,7 @@ class Materials:
             return *_tree(Path(place), self.how.path), None
         artifact, store = await self.how.repository(place).fetch()
         console.note(f"{place} at {artifact.revision}")
+        self.revisions.append(artifact.revision)
         return await store.checkout(artifact.digest), self.how.path, artifact.digest
 
     def _request(self, path: str, cluster: Cluster) -> Request:
@@ -270,7 +287,7 @@ class Materials:
         )  # fmt: skip
 
     def _values(self, file: Path) -> Mapping[str, Any]:
-        text, name = (self.stdin, "stdin") if str(file) == STDIN else content(file)
+        text, name = (self.stdin, "stdin") if str(file) == STDIN else content(_there(file, "--values"))
         documents = load_documents(text, name)
         if not documents:
             return {}
@@ -316,12 +333,20 @@ def _variables(texts: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def _there(file: Path, option: str) -> Path:
+    if not file.is_file():
+        raise InputError(f"{option} {file} is no file")
+    return file
+
+
 def _credentials(folder: Path | None) -> Credentials:
     if folder is None:
         return ANONYMOUS
     if not folder.is_dir():
         raise InputError(f"--credentials {folder} is no folder")
     files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    if files.keys().isdisjoint(Credentials.KEYS):
+        raise InputError(f"--credentials {folder} has none of the files {', '.join(Credentials.KEYS)}")
     return Credentials.from_secret({name: text.rstrip(b"\r\n") for name, text in files.items()})
 
 

@@ -23,12 +23,14 @@ def _source() -> None:
 def check(
     url: Annotated[str, typer.Argument(metavar="URL", help="A git repository's address.")],
     *,
-    ref: RefOption = "",
+    ref: RefOption = None,
     credentials: CredentialsFolder = None,
     keys: KeyFiles = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print the exact version that a ref of a repository means now; nothing is fetched but to verify it.
+    """Print the exact version that a ref of a repository means now.
+
+    Nothing is fetched but to verify it, or to see that a commit is there.
 
     With -o json: url, revision.
 

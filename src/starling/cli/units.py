@@ -91,10 +91,11 @@ class Wanted:
 
     @asynccontextmanager
     async def opened(self, materials: Materials) -> AsyncIterator["Session"]:
-        """An engine that has the unit, and isn't running yet."""
+        """An engine that has the unit, and isn't running yet; how long it may take is the command's to watch."""
         how = {"prune": self.prune, "allow_empty": self.allow_empty, "confirm": self.confirm, "force": self.force}
         manifests = await materials.manifests(self._target)
-        async with opened(self.reach, self.name, manifests, **how) as session:
+        revision = " ".join(materials.revisions)
+        async with opened(self.reach, self.name, manifests, revision, **how) as session:
             yield session
 
     async def _target(self) -> Cluster:
@@ -113,6 +114,7 @@ class OneCluster:
 
     access: AccessSource
     manifests: Sequence[Manifest] = ()
+    revision: str = ""
 
     async def get_cluster(self, name: str) -> ClusterAccess | None:
         """The cluster."""
@@ -124,9 +126,9 @@ class OneCluster:
         yield CLUSTER
 
     async def generate(self, unit: Unit, revision: str, *, no_cache: bool) -> tuple[Sequence[Manifest], str]:
-        """The manifests; their digest is the revision."""
+        """The manifests, and the version they are of: a repository's, or else their digest."""
         del unit, revision, no_cache
-        return self.manifests, digest(sorted(manifest.digest for manifest in self.manifests))
+        return self.manifests, self.revision or digest(sorted(manifest.digest for manifest in self.manifests))
 
 
 @dataclass
@@ -257,7 +259,9 @@ async def connected(reach: Reach) -> AsyncIterator[tuple[Client, str]]:
 
 
 @asynccontextmanager
-async def opened(reach: Reach, name: str, manifests: Sequence[Manifest] = (), **unit: Any) -> AsyncIterator[Session]:
+async def opened(
+    reach: Reach, name: str, manifests: Sequence[Manifest] = (), revision: str = "", **unit: Any
+) -> AsyncIterator[Session]:
     """An engine that has the unit, and isn't running yet."""
     # What the engine warns of is in what the commands say; what nobody expected is still logged.
     logging.getLogger("starling.engine").setLevel(logging.ERROR)
@@ -268,7 +272,7 @@ async def opened(reach: Reach, name: str, manifests: Sequence[Manifest] = (), **
             id=unit_id(namespace, name), cluster=CLUSTER, default_namespace=namespace, timeout=math.inf, **unit
         )
         store = ConfigMapStore(client, namespace, [given])
-        here = OneCluster(access, manifests)
+        here = OneCluster(access, manifests, revision)
         engine = Engine(ReconciliationSettings(), here, here, store)
         try:
             yield Session(engine, store, client, given)

@@ -149,6 +149,10 @@ def _refuse_missing(program: str) -> None:
         raise OSError(code, os.strerror(code))
 
 
+_LOGGED = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\] (?:\"command failed\" err=)?")
+"""What kubectl puts before its words: a time and a process, which are others each time."""
+
+
 def complaint(text: str, places: Mapping[str, str]) -> str:
     """What matters of what a tool said, with folders of this machine named as the reader knows them.
 
@@ -156,7 +160,7 @@ def complaint(text: str, places: Mapping[str, str]) -> str:
     """
     for folder in sorted(places, key=len, reverse=True):
         text = _renamed(text, folder, places[folder])
-    lines = [line.rstrip() for line in text.splitlines()]
+    lines = [_LOGGED.sub("", line.rstrip()) for line in text.splitlines()]
     said = "\n".join(line for line in lines if not _NOISE.match(line)) or "\n".join(lines)
     said = re.sub(r"^(?:error|Error):\s*", "", said.strip())
     return said if len(said) <= MOST_SHOWN else f"{said[: MOST_SHOWN // 2]} … {said[-MOST_SHOWN // 2 :]}"

@@ -1,8 +1,9 @@
 """Where kustomize and helm come from.
 
 Each is, in this order: the program that STARLING_KUSTOMIZE or STARLING_HELM names; one on the PATH (for kustomize,
-kubectl will do, which has it built in); one built once from the Go module proxy at a pinned version, kept under
-`$XDG_CACHE_HOME/starling`. A program there is whole: whoever is interrupted leaves none, whoever comes meanwhile waits.
+kubectl will do, which has it built in, unless ours was built before); one built once from the Go module proxy at a
+pinned version, kept under `$XDG_CACHE_HOME/starling`. A program there is whole: whoever is interrupted leaves none,
+whoever comes meanwhile waits.
 """
 
 import asyncio
@@ -66,7 +67,8 @@ async def find_kustomize(report: Report) -> Command:
     """How to call kustomize."""
     if program := _named_by(KUSTOMIZE):
         return _kustomize(program)
-    program = shutil.which("kustomize") or shutil.which("kubectl")
+    built = _built(KUSTOMIZE)
+    program = shutil.which("kustomize") or (str(built) if built.exists() else shutil.which("kubectl"))
     return _kustomize(program or str(await build(KUSTOMIZE, report)))
 
 
@@ -94,8 +96,7 @@ def _named_by(tool: GoProgram) -> str | None:
 
 async def build(tool: GoProgram, report: Report) -> Path:
     """Our own build of a tool, made now unless an earlier one is there; it takes a minute or so, once."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
-    program = cache / "starling" / f"{tool.name}-{tool.version}" / tool.name
+    program = _built(tool)
     if program.exists():
         return program
     go = _find_go(tool)
@@ -105,6 +106,11 @@ async def build(tool: GoProgram, report: Report) -> Path:
         if not program.exists():
             await _compile(go, tool, program, report)
     return program
+
+
+def _built(tool: GoProgram) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+    return cache / "starling" / f"{tool.name}-{tool.version}" / tool.name
 
 
 def _find_go(tool: GoProgram) -> str:

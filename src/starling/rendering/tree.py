@@ -35,7 +35,7 @@ def inside(root: Path, place: Path, called: str) -> Path:
     if not found.is_relative_to(root):
         raise NotAllowed(
             f"{called} leads out of the repository",
-            hint="what is rendered must be in the repository that is rendered: copy it there",
+            hint="what is rendered must lie in one tree: give the folder above with a path to this one, or copy it",
         )
     return found
 

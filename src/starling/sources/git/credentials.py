@@ -5,7 +5,7 @@ import ipaddress
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -31,13 +31,21 @@ class Credentials(msgspec.Struct, frozen=True):
     known_hosts: str = ""
     ca: str = ""
 
+    KEYS: ClassVar[Mapping[str, str]] = {
+        "username": "username",
+        "password": "password",
+        "bearerToken": "bearer_token",
+        "identity": "identity",
+        "known_hosts": "known_hosts",
+        "ca.crt": "ca",
+    }
+    """What a Secret calls them."""
+
     @classmethod
     def from_secret(cls, data: Mapping[str, bytes]) -> "Credentials":
         """Of a Secret's decoded data; other keys are none of our business."""
-        names = {"username": "username", "password": "password", "bearerToken": "bearer_token"}
-        names |= {"identity": "identity", "known_hosts": "known_hosts", "ca.crt": "ca"}
         try:
-            return cls(**{field: data[name].decode() for name, field in names.items() if name in data})
+            return cls(**{field: data[name].decode() for name, field in cls.KEYS.items() if name in data})
         except UnicodeDecodeError as error:
             raise InputError("a value among the git credentials is no text") from error
 

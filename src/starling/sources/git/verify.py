@@ -73,7 +73,10 @@ async def verify(mirror: Mirror, version: Version, keys: Keys) -> None:
         case b"SSH":
             await _verify_ssh(mirror, kind, version.named, keys.ssh, what)
         case _:
-            raise NotSigned(f"{what} isn't signed", hint=f"git {kind} -{'s' if kind == 'tag' else 'S'} signs it; or don't ask for signatures")
+            raise NotSigned(
+                f"{what} isn't signed",
+                hint=f"git {kind} -{'s' if kind == 'tag' else 'S'} signs it; or don't ask for signatures",
+            )
 
 
 def _signature(head: bytes, body: bytes, kind: str) -> bytes | None:
