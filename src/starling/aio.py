@@ -176,48 +176,66 @@ class Slots:
     """A bound on how many are at work at once, for work that at times only waits for someone else's answer.
 
     Who shows no progress for `patience` seconds isn't counted any more, so that those who wait for the silent don't
-    keep the others from working. Mutable; for one event loop, whose own timer it uses: a task for each piece of work
-    would cost as much as some of the work does.
+    keep the others from working. Mutable; for one event loop, whose own timer it uses, and that only while someone
+    waits for a place: a timer for each piece of work would cost as much as some of the work does.
     """
 
     def __init__(self, number: int, patience: float) -> None:
         self._free = asyncio.Semaphore(number)
         self._patience = patience
+        self._taken: set[Slot] = set()
+        self._waiting = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def take(self) -> "Slot":
         """Wait for a place."""
-        await self._free.acquire()
-        return Slot(self._free, self._patience)
+        if self._free.locked():
+            self._waiting += 1
+            if self._timer is None:
+                self._look()
+            try:
+                await self._free.acquire()
+            finally:
+                self._waiting -= 1
+        else:
+            await self._free.acquire()
+        slot = Slot(self._give_back)
+        self._taken.add(slot)
+        return slot
+
+    def _give_back(self, slot: "Slot") -> None:
+        if slot in self._taken:
+            self._taken.discard(slot)
+            self._free.release()
+
+    def _look(self) -> None:
+        """Have those give up who are silent for too long, for as long as someone waits."""
+        self._timer = None
+        if not self._waiting:
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for slot in [slot for slot in self._taken if slot.last + self._patience <= now]:
+            slot.give_up()
+        next_end = min((slot.last for slot in self._taken), default=now) + self._patience
+        self._timer = loop.call_later(max(next_end - now, 0.01), self._look)
 
 
 class Slot:
-    """A place among those at work, which is given up or lost once. Mutable."""
+    """A place among those at work, which is given up or lost once. Mutable: when its holder last showed progress."""
 
-    def __init__(self, free: asyncio.Semaphore, patience: float) -> None:
-        self._free: asyncio.Semaphore | None = free
-        self._patience = patience
-        self._loop = asyncio.get_running_loop()
-        self._last = self._loop.time()
-        self._timer = self._loop.call_later(patience, self._look)
+    def __init__(self, give_back: Callable[["Slot"], None]) -> None:
+        self._give_back = give_back
+        self._time = asyncio.get_running_loop().time
+        self.last = self._time()
 
     def progress(self) -> None:
         """Show that the work goes on."""
-        self._last = self._loop.time()
-
-    def _look(self) -> None:
-        """Give up, unless there was progress meanwhile: then look again when there could be too little."""
-        left = self._last + self._patience - self._loop.time()
-        if left > 0 and self._free is not None:
-            self._timer = self._loop.call_later(left, self._look)
-        else:
-            self.give_up()
+        self.last = self._time()
 
     def give_up(self) -> None:
         """Make room for another; again is harmless."""
-        self._timer.cancel()
-        free, self._free = self._free, None
-        if free is not None:
-            free.release()
+        self._give_back(self)
 
 
 def slim_tls_buffers() -> None:

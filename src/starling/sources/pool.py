@@ -75,12 +75,17 @@ class Pool:
                     found.append(path)
         return found
 
+    def write_blob(self, digest: str, content: bytes) -> None:
+        """Have a content, whether it was there or not: to look first would cost more than it spares."""
+        key = key_of(digest)
+        self._write(f"{self._blobs_text}/{key[:2]}/{key[2:]}", content)
+
     def ensure(self, path: Path, content: bytes) -> None:
         """Have a file with that content; one of the same size that is there counts as written now."""
         if not self.touch(path, len(content)):
             self._write(path, content)
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write(self, path: Path | str, content: bytes) -> None:
         # Ten thousand at a time: without pathlib, and without a call of the system that isn't needed.
         for _ in range(MOST_ATTEMPTS):
             partial = self._partial_name()

@@ -43,13 +43,15 @@ class Git(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     local: bool = False
 
-    async def run(self, *arguments: str, folder: Path, within: float, feed: bytes | None = None) -> Finished:
+    async def run(
+        self, *arguments: str, folder: Path, within: float, feed: bytes | None = None, longest: int = LONGEST
+    ) -> Finished:
         """What git wrote. SourceError if it fails, with what git said, less what is secret."""
         command = ("git", "--no-pager", *arguments)
         verb = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
         try:
             done = await run(
-                *command, environment=self.environment, cwd=folder, within=within, feed=feed, longest=LONGEST
+                *command, environment=self.environment, cwd=folder, within=within, feed=feed, longest=longest
             )
         except TimeoutError as error:
             raise Unreachable(f"{self.url}: git {verb} took longer than {within:.0f} s") from error

@@ -1,7 +1,7 @@
 """One commit's files, brought into the store: what the store has isn't read, what git has isn't fetched."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -19,7 +19,8 @@ __all__ = ["Commit", "Reading"]
 
 FILE_MODES: Final[Mapping[str, Mode]] = {"100644": "file", "100664": "file", "100755": "executable", "120000": "link"}
 SUBMODULE: Final = "160000"
-BATCH: Final = 4 << 20
+BATCH: Final = 16 << 20
+"""How many bytes of files are read at a time; one file may have more."""
 MOST_CHANGES: Final = 1000
 """Beyond these, a tree is cheaper read as a whole."""
 
@@ -91,43 +92,45 @@ class Reading(msgspec.Struct, frozen=True):
         """Bring blobs, given with a path of each, into the store; what a fetch left out is fetched now, all at once."""
         if not paths:
             return {}
-        read, missing = await self._read_all(paths)
-        if missing:
+        sizes = await self.mirror.sizes(paths)
+        if missing := [name for name, size in sizes.items() if size is None]:
             await self.mirror.fetch_files(self.git, missing, self.within)
-            more, missing = await self._read_all(missing)
-            read |= more
-        if missing:
-            raise SourceError(f"{self.mirror.url}: the server doesn't give {next(iter(missing.values()))}")
+            sizes |= await self.mirror.sizes(missing)
+        self._check(paths, sizes)
+        read: dict[str, Known] = {}
+        for batch in _batches(sizes):
+            contents = await self.mirror.contents(batch)
+            digests = await asyncio.to_thread(self.store.add_all, contents)
+            read |= {name: Known(each, sizes[name] or 0) for name, each in zip(batch, digests, strict=True)}
         await asyncio.to_thread(self._index().append, read)
         return read
 
-    async def _read_all(self, paths: Mapping[str, str]) -> tuple[dict[str, Known], dict[str, str]]:
-        """Those that could be read, and those that aren't there."""
-        read: dict[str, Known] = {}
-        missing: dict[str, str] = {}
-        batch: dict[str, bytes] = {}
-        size = total = 0
-        async for name, content in self.mirror.contents(paths, self.largest_file):
-            if content is None:
-                missing[name] = paths[name]
-                continue
-            batch[name] = content
-            size += len(content)
-            total += len(content)
-            if total > self.store.limits.total_size:
-                raise Refused(
-                    f"{self.mirror.url}: the files have more than {self.store.limits.total_size:,} bytes in all, "
-                    f"up to {paths[name]}",
-                    hint="leave some out with ignore patterns",
-                )
-            if size > BATCH:
-                read |= await self._add(batch)
-                batch, size = {}, 0
-        return read | await self._add(batch), missing
+    def _check(self, paths: Mapping[str, str], sizes: Mapping[str, int | None]) -> None:
+        """Refuse what is too much before any of it is read."""
+        where, hint, left = self.mirror.url, "leave some out with ignore patterns", self.store.limits.total_size
+        for name, size in sizes.items():
+            if size is None:
+                raise SourceError(f"{where}: the server doesn't give {paths[name]}")
+            if size > self.largest_file:
+                raise Refused(f"{where}: {paths[name]} has {size:,} bytes, more than {self.largest_file:,}", hint=hint)
+            left -= size
+            if left < 0:
+                most = f"{self.store.limits.total_size:,}"
+                raise Refused(f"{where}: the files have more than {most} bytes in all, up to {paths[name]}", hint=hint)
 
-    async def _add(self, batch: Mapping[str, bytes]) -> dict[str, Known]:
-        digests = await asyncio.to_thread(self.store.add_all, list(batch.values()))
-        return {name: Known(each, len(batch[name])) for name, each in zip(batch, digests, strict=True)}
+
+def _batches(sizes: Mapping[str, int | None]) -> Iterator[list[str]]:
+    """The blobs in groups that fit into memory together."""
+    batch: list[str] = []
+    left = BATCH
+    for name, size in sizes.items():
+        left -= size or 0
+        if left < 0 and batch:
+            yield batch
+            batch, left = [], BATCH - (size or 0)
+        batch.append(name)
+    if batch:
+        yield batch
 
 
 def _paths(wanted: Iterable[GitEntry]) -> dict[str, str]:

@@ -8,7 +8,7 @@ away and begun anew.
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,8 @@ from typing import Final
 import msgspec
 
 from starling.files import locked
-from starling.programs import child
 from starling.sources.errors import MirrorBroken, NoSuchVersion, Refused
-from starling.sources.git.command import Git, locally
+from starling.sources.git.command import LONGEST, Git, locally
 from starling.sources.git.refs import Version
 from starling.sources.git.url import GitUrl
 
@@ -121,33 +120,27 @@ class Mirror:
         parts = done.split(b"\0")[:-1]
         return [_changed(head, name) for head, name in zip(parts[::2], parts[1::2], strict=True)]
 
-    async def contents(self, files: Mapping[str, str], largest: int) -> AsyncIterator[tuple[str, bytes | None]]:
-        """Blobs one after the other, None for those that were never fetched; Refused, with its path, if too large."""
-        command = ("git", "cat-file", "--batch", "--buffer")
-        async with child(
-            *command, environment=self._git.environment, cwd=self.folder, stdin=asyncio.subprocess.PIPE
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            feeding = asyncio.create_task(_feed(process.stdin, files))
-            try:
-                for each, path in files.items():
-                    head = (await process.stdout.readline()).split()
-                    if len(head) == 2:
-                        yield each, None
-                        continue
-                    if len(head) != 3:
-                        raise MirrorBroken(f"{self.url}: the copy of the repository on this machine can't be read")
-                    if int(head[2]) > largest:
-                        raise Refused(
-                            f"{self.url}: {path} has {int(head[2]):,} bytes, more than {largest:,}",
-                            hint="leave it out with an ignore pattern",
-                        )
-                    content = await process.stdout.readexactly(int(head[2]) + 1)
-                    yield each, content[:-1]
-            finally:
-                feeding.cancel()
-                await asyncio.wait([feeding])
+    async def sizes(self, files: Iterable[str]) -> dict[str, int | None]:
+        """How long these blobs are; None for those that were never fetched."""
+        listing = await self._cat("--batch-check=%(objectname) %(objectsize)", files)
+        parts = (line.split(b" ") for line in listing.splitlines())
+        return {name.decode(): None if size == b"missing" else int(size) for name, size in parts}
+
+    async def contents(self, files: Sequence[str]) -> list[bytes]:
+        """These blobs, all at once, so not too many; each was fetched."""
+        output = await self._cat("--batch", files)
+        found: list[bytes] = []
+        place = 0
+        for _ in files:
+            head = output.index(b"\n", place)
+            size = int(output[place:head].rsplit(b" ", 1)[1])
+            found.append(output[head + 1 : head + 1 + size])
+            place = head + size + 2
+        return found
+
+    async def _cat(self, how: str, files: Iterable[str]) -> bytes:
+        asked = "".join(f"{each}\n" for each in files).encode()
+        return await self._locally("cat-file", how, "--buffer", feed=asked, longest=1 << 30)
 
     async def object(self, kind: str, object_id: str) -> bytes:
         """A commit or a tag object, as it is signed."""
@@ -174,8 +167,9 @@ class Mirror:
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         self.index.unlink(missing_ok=True)
 
-    async def _locally(self, *arguments: str, feed: bytes | None = None) -> bytes:
-        return (await self._git.run(*arguments, folder=self.folder, within=5 * QUICK, feed=feed)).output
+    async def _locally(self, *arguments: str, feed: bytes | None = None, longest: int = LONGEST) -> bytes:
+        done = await self._git.run(*arguments, folder=self.folder, within=5 * QUICK, feed=feed, longest=longest)
+        return done.output
 
     async def _create(self) -> None:
         """An empty repository, under its name when it is whole."""
@@ -192,13 +186,6 @@ class Mirror:
         if found != version.named:
             raise NoSuchVersion(f"{self.url}: {version.name} moved while it was fetched; it will be looked at again")
         await self._locally("update-ref", f"refs/starling/{found}", found)
-
-
-async def _feed(pipe: asyncio.StreamWriter, files: Iterable[str]) -> None:
-    for each in files:
-        pipe.write(f"{each}\n".encode())
-        await pipe.drain()
-    pipe.close()
 
 
 def _entry(line: bytes) -> GitEntry:
