@@ -13,7 +13,7 @@ from starling.objects import Manifest, ObjectKey
 from tests.integration.engine.world import World, running_engine, unit_id, world
 
 OBJECTS = 1000
-TURNS = 5
+TURNS = 9
 
 
 async def measure(cluster: LocalCluster) -> list[Row]:
