@@ -4,10 +4,16 @@ The layers, top to bottom; each may use those below it and none above (`make che
 
     cli          commands
     api          the kinds, and the CRDs generated from them
+    engine       manifests → clusters: plan, apply, prune, health, diff, drift; a library
+    sources      a repository and a version policy → the files of one exact version; a library
+    rendering    files → exact manifests: kustomize, helm, plain, substitution; a library
+    local        real Kubernetes control planes on this machine
     kube         the only code that speaks HTTP to API servers
-    objects      manifests, keys, YAML, digests      aio  clock and backoff      errors  the error tree
+    objects      manifests, keys, YAML, digests      aio       clock, backoff, queues, places among workers
+    programs     other programs, run and ended       files     private files and locks
+    versions     ranges of versions                  errors    the error tree
 
-    local        real Kubernetes control planes on this machine; uses nothing above kube
+engine, sources, rendering and local know nothing of one another.
 
 Each package's docstring is its tour.
 """

@@ -4,12 +4,8 @@ One round is three hundred ranges and as many lists of tags. Prereleases are lef
 names a prerelease admits those of all versions.
 """
 
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +14,10 @@ from hypothesis import strategies as st
 
 from starling.errors import InputError
 from starling.versions import best
+from tests.integration.go_programs import GoProgram, go_program
 from tests.rounds import ROUNDS
 
 pytestmark = pytest.mark.rounds
-SOURCES = Path(__file__).parent / "gosemver"
 RELEASES = [f"{prefix}{a}.{b}.{c}" for a in range(4) for b in range(3) for c, prefix in enumerate(("", "v", ""))]
 
 INTENDED = [
@@ -34,34 +30,21 @@ INTENDED = [
 
 
 class Go:
-    """The Go program, one process for all questions."""
+    """Flux's choice."""
 
-    def __init__(self, binary: Path) -> None:
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, program: GoProgram) -> None:
+        self._program = program
 
     def pick(self, names: list[str], range_: str) -> Any:
         """What the program says of names and a range."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"names": names, "range": range_}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self) -> None:
-        """End the process by closing its input."""
-        self.process.communicate(timeout=30)
+        return self._program.ask({"names": names, "range": range_})
 
 
 @pytest.fixture(scope="module")
 def go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Go]:
-    """Flux's choice, built here; without Go these tests fail rather than prove nothing."""
-    tool = shutil.which("go")
-    assert tool, "this test needs Go to build tests/integration/gosemver"
-    binary = tmp_path_factory.mktemp("gosemver") / "gosemver"
-    subprocess.run([tool, "build", "-mod=readonly", "-o", binary, "."], cwd=SOURCES, check=True)
-    program = Go(binary)
-    yield program
-    program.close()
+    """Flux's choice, built here."""
+    with go_program("gosemver", tmp_path_factory) as program:
+        yield Go(program)
 
 
 PART = st.sampled_from(["0", "1", "2", "3", "x", "X", "*", "1", "2"])

@@ -6,8 +6,6 @@ One round is about two thousand texts in all.
 import base64
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from starling.objects import ManifestError, digest, dump, load_documents
+from tests.integration.go_programs import GoProgram, go_program
 from tests.rounds import ROUNDS
 
 pytestmark = pytest.mark.rounds
@@ -43,35 +42,22 @@ INTENDED = {
 
 
 class Go:
-    """The Go program, one process for all questions."""
+    """Go's reader."""
 
-    def __init__(self, binary: Path) -> None:
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program: GoProgram) -> None:
+        self._program = program
 
     def read(self, text: bytes) -> list[Any] | None:
         """The documents' values as Go reads them, None if it refuses the text."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(base64.b64encode(text) + b"\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        answer = self._program.ask(base64.b64encode(text))
         return None if "error" in answer else answer["documents"]
-
-    def close(self) -> None:
-        """End the process by closing its input."""
-        self.process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
 def go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Go]:
-    """Go's reader, built here; without Go these tests fail rather than prove nothing."""
-    tool = shutil.which("go")
-    assert tool, "this test needs Go to build tests/integration/goyaml"
-    binary = tmp_path_factory.mktemp("goyaml") / "goyaml"
-    subprocess.run([tool, "build", "-mod=readonly", "-o", binary, "."], cwd=SOURCES, check=True)
-    program = Go(binary)
-    yield program
-    program.close()
+    """Go's reader, built here."""
+    with go_program("goyaml", tmp_path_factory) as program:
+        yield Go(program)
 
 
 def exact(value: Any) -> str:

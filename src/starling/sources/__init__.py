@@ -1,7 +1,7 @@
 """Sources: from a repository and a version policy to the files of one exact version.
 
-    store = ArtifactStore(folder)
-    sources = GitSources(folder, store)
+    store = ArtifactStore(Path("artifacts"))
+    sources = GitSources(Path("sources"), store)
     artifact = await sources.fetch(GitSource(url, Ref(semver=">=1.2.0 <2")), credentials)
     path = await store.checkout(artifact.digest)
 

@@ -1,11 +1,14 @@
 """A world of each test's own, and a counted way to the cluster."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from subprocess import CompletedProcess
 
 import pytest
 
 from starling.kube import Client, kubeconfig
 from starling.local import LocalCluster
+from tests.integration.engine.edits import WIDGET_CRD
 from tests.integration.engine.scene import Scene
 from tests.integration.engine.traffic import Traffic
 from tests.integration.engine.traffic import traffic as counted_traffic
@@ -23,3 +26,13 @@ async def traffic(cluster: LocalCluster, scene: Scene) -> AsyncIterator[Traffic]
     async with counted_traffic(cluster) as traffic:
         scene.access = traffic.access
         yield traffic
+
+
+@pytest.fixture(scope="module")
+def widgets(kubectl: Callable[..., CompletedProcess[str]]) -> Iterator[None]:
+    """A kind of the tests' own, without a status subresource."""
+    crd = json.dumps(WIDGET_CRD)
+    assert kubectl("apply", "--server-side", "-f", "-", input=crd).returncode == 0
+    assert kubectl("wait", "--for=condition=Established", "-f", "-", input=crd).returncode == 0
+    yield
+    assert kubectl("delete", "-f", "-", input=crd).returncode == 0

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from starling.kube import Resource
+from starling.kube import Client, Ref, Resource
 from tests.integration.config_maps import CONFIG_MAPS, config_map
 
 Json = dict[str, Any]
@@ -185,3 +185,16 @@ KINDS: dict[str, tuple[Resource, Callable[[], Json], list[Edit]]] = {
         ],
     ),
 }
+
+
+async def live(client: Client, ref: Ref) -> Json:
+    """The object as it is."""
+    found: Json = (await client.get(ref)).json()
+    return found
+
+
+def without_book_keeping(content: Json) -> Json:
+    """The object without what the server writes about it."""
+    hidden = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+    metadata = {name: value for name, value in content["metadata"].items() if name not in hidden}
+    return {**content, "metadata": metadata}

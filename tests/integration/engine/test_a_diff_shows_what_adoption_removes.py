@@ -1,11 +1,8 @@
 """At first contact a diff shows what goes along with the tool that made an object, and the apply then does it."""
 
 import copy
-import json
 import random
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -17,11 +14,12 @@ from tests.integration.engine.edits import (
     DEPLOYMENTS,
     KINDS,
     SECRETS,
-    WIDGET_CRD,
     Edit,
     Json,
     deployment,
+    live,
     web_container,
+    without_book_keeping,
 )
 from tests.integration.managed_objects import take_over
 from tests.rounds import ROUNDS
@@ -31,29 +29,6 @@ FIRST_CONTACT = Apply(further=adopted)
 MAKERS = ("kubectl-create", "kubectl-client-side-apply", "helm", "argocd-controller", "kubectl", "kustomize-controller")
 APPLYING = ("kubectl", "kustomize-controller")
 HANDS = ("kubectl-edit", "someone", "helm", "before-first-apply")
-
-
-@pytest.fixture(scope="module")
-def widgets(kubectl: Callable[..., CompletedProcess[str]]) -> Iterator[None]:
-    """A kind of the tests' own."""
-    crd = json.dumps(WIDGET_CRD)
-    assert kubectl("apply", "--server-side", "-f", "-", input=crd).returncode == 0
-    assert kubectl("wait", "--for=condition=Established", "-f", "-", input=crd).returncode == 0
-    yield
-    assert kubectl("delete", "-f", "-", input=crd).returncode == 0
-
-
-async def live(client: Client, ref: Ref) -> Json:
-    """The object as it is."""
-    found: Json = (await client.get(ref)).json()
-    return found
-
-
-def bare(content: Json) -> Json:
-    """The object without what the server writes about it."""
-    hidden = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
-    metadata = {name: value for name, value in content["metadata"].items() if name not in hidden}
-    return {**content, "metadata": metadata}
 
 
 async def make(client: Client, ref: Ref, content: Json, manager: str) -> None:
@@ -126,7 +101,7 @@ async def check(client: Client, ref: Ref, content: Json) -> bool:
         told = {change.path.removeprefix("data.") for change in diff.changes if change.path.startswith("data")}
         assert told in (differing, {"data"}), render([diff])
     else:
-        assert changed(bare(before), diff.changes) == bare(after), render([diff])
+        assert changed(without_book_keeping(before), diff.changes) == without_book_keeping(after), render([diff])
     return diff.changes != plain.changes
 
 

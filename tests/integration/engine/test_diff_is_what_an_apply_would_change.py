@@ -4,9 +4,8 @@ import copy
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -23,41 +22,19 @@ from tests.integration.engine.edits import (
     KINDS,
     SECRETS,
     SERVICES,
-    WIDGET_CRD,
     WIDGETS,
     deployment,
+    live,
     secret,
     service,
     web_container,
     widget,
+    without_book_keeping,
 )
 from tests.rounds import ROUNDS
 from tests.unit.engine.diff.changing import changed
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def widgets(kubectl: Callable[..., CompletedProcess[str]]) -> Iterator[None]:
-    """A kind of the tests' own, without a status subresource."""
-    crd = json.dumps(WIDGET_CRD)
-    assert kubectl("apply", "--server-side", "-f", "-", input=crd).returncode == 0
-    assert kubectl("wait", "--for=condition=Established", "-f", "-", input=crd).returncode == 0
-    yield
-    assert kubectl("delete", "-f", "-", input=crd).returncode == 0
-
-
-async def live(client: Client, ref: Ref) -> Json:
-    """The object as it is."""
-    found: Json = (await client.get(ref)).json()
-    return found
-
-
-def without_book_keeping(content: Json) -> Json:
-    """The object without what the server writes about it."""
-    hidden = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
-    metadata = {name: value for name, value in content["metadata"].items() if name not in hidden}
-    return {**content, "metadata": metadata}
 
 
 @pytest.mark.rounds

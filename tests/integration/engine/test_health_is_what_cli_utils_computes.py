@@ -3,9 +3,6 @@
 One round is some seventeen hundred objects.
 """
 
-import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from starling.engine.health import Readiness, assess
+from tests.integration.go_programs import GoProgram, go_program
 from tests.rounds import ROUNDS
 from tests.unit.engine.health.examples import EXAMPLES
 from tests.unit.engine.health.objects import mangled_objects, objects
@@ -25,35 +23,22 @@ many = settings(max_examples=800 * ROUNDS, deadline=None, suppress_health_check=
 
 
 class CliUtils:
-    """The Go program, one process for all questions."""
+    """cli-utils' kstatus."""
 
-    def __init__(self, binary: Path) -> None:
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program: GoProgram) -> None:
+        self._program = program
 
     def compute(self, obj: dict[str, Any]) -> dict[str, str]:
         """Status and message, or the error, as cli-utils has them."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(obj).encode() + b"\n")
-        self.process.stdin.flush()
-        answer: dict[str, str] = json.loads(self.process.stdout.readline())
+        answer: dict[str, str] = self._program.ask(obj)
         return answer
-
-    def close(self) -> None:
-        """End the process by closing its input."""
-        self.process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
 def cli_utils(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliUtils]:
-    """cli-utils' kstatus, built here; without Go these tests fail rather than prove nothing."""
-    tool = shutil.which("go")
-    assert tool, "this test needs Go to build tests/integration/gokstatus"
-    binary = tmp_path_factory.mktemp("gokstatus") / "gokstatus"
-    subprocess.run([tool, "build", "-mod=readonly", "-o", binary, "."], cwd=SOURCES, check=True)
-    program = CliUtils(binary)
-    yield program
-    program.close()
+    """cli-utils' kstatus, built here."""
+    with go_program("gokstatus", tmp_path_factory) as program:
+        yield CliUtils(program)
 
 
 def check(cli_utils: CliUtils, obj: dict[str, Any]) -> None:

@@ -4,8 +4,6 @@ One round is about three thousand questions in all.
 """
 
 import json
-import shutil
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from starling.objects import Manifest, ManifestError, load_documents
 from starling.rendering.envsubst import expand
 from starling.rendering.errors import SubstitutionError
 from starling.rendering.substitution import substitute
+from tests.integration.go_programs import GoProgram, go_program
 from tests.rounds import ROUNDS
 
 pytestmark = pytest.mark.rounds
@@ -29,18 +28,14 @@ few = settings(max_examples=200 * ROUNDS, deadline=None, suppress_health_check=l
 
 
 class Flux:
-    """The Go program around Flux's module, one process for all questions."""
+    """Flux's substitution."""
 
-    def __init__(self, binary: Path) -> None:
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program: GoProgram) -> None:
+        self._program = program
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """The answer: text, object and perhaps error."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(question, ensure_ascii=False).encode() + b"\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        """What the program says."""
+        answer: dict[str, Any] = self._program.ask(question)
         return answer
 
     def expand(self, text: str, variables: dict[str, str], *, strict: bool) -> str | None:
@@ -48,21 +43,12 @@ class Flux:
         answer = self.ask(text=text, variables=variables, strict=strict)
         return None if "error" in answer else answer["text"]
 
-    def close(self) -> None:
-        """End the process by closing its input."""
-        self.process.communicate(timeout=30)
-
 
 @pytest.fixture(scope="module")
 def flux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flux]:
-    """Flux's substitution, built here; without Go these tests fail rather than prove nothing."""
-    tool = shutil.which("go")
-    assert tool, "this test needs Go to build tests/integration/goenvsubst"
-    binary = tmp_path_factory.mktemp("goenvsubst") / "goenvsubst"
-    subprocess.run([tool, "build", "-mod=readonly", "-o", binary, "."], cwd=SOURCES, check=True)
-    program = Flux(binary)
-    yield program
-    program.close()
+    """Flux's substitution, built here."""
+    with go_program("goenvsubst", tmp_path_factory) as program:
+        yield Flux(program)
 
 
 def ours(text: str, variables: dict[str, str], *, strict: bool) -> str | None:
