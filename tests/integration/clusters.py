@@ -16,11 +16,11 @@ from starling.local import LocalCluster, LocalClusters
 
 
 @contextmanager
-def running(folder: Path, name: str, *, workloads: bool = False) -> Iterator[LocalCluster]:
+def running(folder: Path, name: str, *, workloads: bool = False, audit: bool = False) -> Iterator[LocalCluster]:
     """A cluster that runs while the block does; with `workloads` its pods run too, on a simulated node."""
     clusters = LocalClusters(folder)
     try:
-        yield asyncio.run(clusters.up(name, workloads=workloads))[0]
+        yield asyncio.run(clusters.up(name, workloads=workloads, audit=audit))[0]
     finally:
         asyncio.run(clusters.down())
 

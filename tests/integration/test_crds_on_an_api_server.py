@@ -139,12 +139,14 @@ MAY = [
     ("patch", "sources.starling.dev", "--subresource=status", "--namespace=default"),
     ("create", "events.events.k8s.io", "--namespace=default"),
     ("update", "leases.coordination.k8s.io", "--namespace=starling-system"),
+    ("get", "secrets", "--namespace=default"),
+    ("patch", "proxyassemblages.starling.dev", "--namespace=default"),
 ]
 MAY_NOT = [
     ("patch", "sources.starling.dev", "--namespace=default"),
     ("delete", "rolloutpolicies.starling.dev", "--namespace=starling-system"),
-    ("get", "secrets", "--namespace=default"),
-    ("get", "secrets", "--namespace=starling-system"),
+    ("delete", "secrets", "--namespace=default"),
+    ("delete", "modules.starling.dev", "--namespace=default"),
     ("update", "leases.coordination.k8s.io", "--namespace=kube-system"),
     ("create", "pods", "--namespace=starling-system"),
     ("impersonate", "serviceaccounts", "--namespace=default"),

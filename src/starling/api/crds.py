@@ -5,11 +5,29 @@ from typing import Any
 from starling.api.declaration import Declaration
 from starling.api.meta import Resource
 from starling.api.schema import schema_of
-from starling.api.v1alpha1 import RolloutPolicy, Source
+from starling.api.v1alpha1 import (
+    Assemblage,
+    Cluster,
+    Module,
+    ProxyAssemblage,
+    RolloutPolicy,
+    Source,
+    Sync,
+    Upstream,
+)
 
 __all__ = ["KINDS", "crd", "crds"]
 
-KINDS: tuple[type[Resource], ...] = (Source, RolloutPolicy)
+KINDS: tuple[type[Resource], ...] = (
+    Source,
+    Cluster,
+    Module,
+    RolloutPolicy,
+    Sync,
+    ProxyAssemblage,
+    Assemblage,
+    Upstream,
+)
 """Every kind of this version; CRDs, roles and the field reference all follow from it."""
 
 # The API server describes and validates these itself, for every kind.

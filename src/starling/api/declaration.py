@@ -10,9 +10,12 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from msgspec import Meta, Struct
 
+from starling import kube
+
 __all__ = [
     "ATOMIC_MAP",
     "SET",
+    "UNCHECKED",
     "Column",
     "Declaration",
     "Rule",
@@ -106,6 +109,13 @@ ATOMIC_MAP = Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})
 """An object or map that is replaced as a whole."""
 
 
+UNCHECKED = Meta(extra_json_schema={"x-starling-unchecked": True})
+"""A list that Starling itself writes, from what was checked where people wrote it: no rules here.
+
+The API server estimates what rules cost for as many entries as a list may have, and these may have many.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of `kubectl get`; with priority 1 only of `kubectl get -o wide`."""
@@ -155,6 +165,13 @@ class Declaration:
     def singular(self) -> str:
         """The name `kubectl get` takes for one object."""
         return self.kind.lower()
+
+    @property
+    def resource(self) -> kube.Resource:
+        """How an API server is asked for it, without asking it first how."""
+        return kube.Resource(
+            self.group, self.version, self.kind, self.plural, namespaced=True, subresources=("status",)
+        )
 
     @property
     def crd_name(self) -> str:

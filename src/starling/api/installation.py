@@ -1,56 +1,58 @@
 """What a hub must hold before Starling can work there: kinds, namespace, the controller's account, roles.
 
-Rights follow from the kinds there are. The controller reads its own kinds and writes their status; it may not change
-anyone's spec. It reads no Secrets yet: nothing fetches a Source, and whoever makes that work says how narrow it is.
+Rights follow from the kinds there are. The controller reads its own kinds and writes their status. Of specs it writes
+only those of ProxyAssemblages, which are its own; of Clusters and Modules it patches metadata: finalizers, and labels
+that a cluster may choose. It reads Secrets by name wherever Sources and Clusters are (git credentials, kubeconfigs),
+and writes the one per cluster that holds copies of what this cluster needs.
 """
-
-from typing import Any
-
-import msgspec
 
 from starling.api.crds import KINDS, crds
 from starling.api.declaration import Declaration
+from starling.api.deployment import deployment
+from starling.api.documents import PLATFORM_NAMESPACE, Document, document, rule, separate
 
-__all__ = ["CONTROLLER", "PLATFORM_NAMESPACE", "installation"]
+__all__ = ["CONTROLLER", "installation"]
 
-PLATFORM_NAMESPACE = "starling-system"
 CONTROLLER = "starling-controller"
 
-_LABELS = {"app.kubernetes.io/name": "starling"}
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
-Document = dict[str, Any]
 
-
-def installation() -> list[Document]:
-    """Everything to apply to a hub, in an order that works."""
+def installation(image: str = "") -> list[Document]:
+    """Everything to apply to a hub, in an order that works; with an image, the controller runs there, too."""
     documents = [
-        _document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),
+        document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),
         *crds(),
         *_user_roles(),
         *_controller_account(),
+        *([deployment(CONTROLLER, image, "controller")] if image else []),
     ]
-    # Copied so that no two places share a list or map, which YAML would print as an anchor and aliases.
-    copied: list[Document] = msgspec.json.decode(msgspec.json.encode(documents))
-    return copied
+    return separate(documents)
 
 
 def _controller_account() -> list[Document]:
     cluster_rules = [
-        _rule(Declaration.group, _plurals(), _READ),
-        _rule(Declaration.group, _plurals("/status"), ["patch"]),
-        _rule("events.k8s.io", ["events"], ["create", "patch"]),
+        rule(Declaration.group, _plurals(), _READ),
+        rule(Declaration.group, _plurals("/status"), ["patch"]),
+        rule(Declaration.group, ["proxyassemblages"], ["create", "patch"]),
+        rule(Declaration.group, ["clusters", "modules"], ["patch"]),
+        rule("apps", ["controllerrevisions"], [*_READ, "create", "delete"]),
+        rule("", ["secrets"], [*_READ, "create", "patch"]),
+        rule("", ["namespaces"], ["get"]),
+        rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get"]),
+        rule("coordination.k8s.io", ["leases"], _READ),  # the clusters' heartbeats
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
     ]
-    # Leader election; Leases elsewhere are none of its business.
-    own_rules = [_rule("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"])]
+    # Leader election; elsewhere it only reads Leases.
+    own_rules = [rule("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"])]
     return [
-        _document("v1", "ServiceAccount", CONTROLLER),
-        _document(f"{_RBAC}/v1", "ClusterRole", CONTROLLER, namespaced=False, rules=cluster_rules),
-        _document(f"{_RBAC}/v1", "ClusterRoleBinding", CONTROLLER, namespaced=False, **_bound("ClusterRole")),
-        _document(f"{_RBAC}/v1", "Role", CONTROLLER, rules=own_rules),
-        _document(f"{_RBAC}/v1", "RoleBinding", CONTROLLER, **_bound("Role")),
+        document("v1", "ServiceAccount", CONTROLLER),
+        document(f"{_RBAC}/v1", "ClusterRole", CONTROLLER, namespaced=False, rules=cluster_rules),
+        document(f"{_RBAC}/v1", "ClusterRoleBinding", CONTROLLER, namespaced=False, **_bound("ClusterRole")),
+        document(f"{_RBAC}/v1", "Role", CONTROLLER, rules=own_rules),
+        document(f"{_RBAC}/v1", "RoleBinding", CONTROLLER, **_bound("Role")),
     ]
 
 
@@ -63,12 +65,12 @@ def _user_roles() -> list[Document]:
 
 
 def _user_role(name: str, into: tuple[str, ...], verbs: list[str]) -> Document:
-    role = _document(
+    role = document(
         f"{_RBAC}/v1",
         "ClusterRole",
         name,
         namespaced=False,
-        rules=[_rule(Declaration.group, _plurals(), verbs)],
+        rules=[rule(Declaration.group, _plurals(), verbs)],
     )
     role["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{other}": "true" for other in into}
     return role
@@ -78,19 +80,8 @@ def _plurals(subresource: str = "") -> list[str]:
     return [resource.declaration.plural + subresource for resource in KINDS]
 
 
-def _rule(group: str, resources: list[str], verbs: list[str]) -> Document:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
-
-
 def _bound(role: str) -> Document:
     return {
         "roleRef": {"apiGroup": _RBAC, "kind": role, "name": CONTROLLER},
         "subjects": [{"kind": "ServiceAccount", "name": CONTROLLER, "namespace": PLATFORM_NAMESPACE}],
     }
-
-
-def _document(api_version: str, kind: str, name: str, *, namespaced: bool = True, **body: Any) -> Document:
-    metadata: Document = {"name": name, "labels": dict(_LABELS)}
-    if namespaced:
-        metadata["namespace"] = PLATFORM_NAMESPACE
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}

@@ -18,6 +18,7 @@ __all__ = ["Schema", "SchemaError", "schema_of"]
 Schema = dict[str, Any]
 
 _VALIDATIONS = "x-kubernetes-validations"
+_UNCHECKED = "x-starling-unchecked"
 _ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -52,7 +53,7 @@ class _Generator:
     def any(self, described: inspect.Type) -> Schema:
         """The schema of any type."""
         if isinstance(described, inspect.Metadata):
-            return _merged(self.any(described.type), described.extra_json_schema or {})
+            return _marked(_merged(self.any(described.type), described.extra_json_schema or {}))
         generate = _GENERATORS.get(type(described))
         if generate is None:
             name = type(described).__name__.removesuffix("Type")
@@ -201,3 +202,17 @@ def _merged(schema: Schema, extra: Schema) -> Schema:
     """The schema with what a field says on top; rules add up, everything else replaces."""
     both = [*schema.get(_VALIDATIONS, []), *extra.get(_VALIDATIONS, [])]
     return schema | extra | ({_VALIDATIONS: both} if both else {})
+
+
+def _marked(schema: Schema) -> Schema:
+    """The schema without rules in it, if it is marked so, and without the mark."""
+    if not schema.pop(_UNCHECKED, False):
+        return schema
+    without: Schema = _without_rules(schema)
+    return without
+
+
+def _without_rules(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_rules(inner) for key, inner in value.items() if key != _VALIDATIONS}
+    return [_without_rules(each) for each in value] if isinstance(value, list) else value

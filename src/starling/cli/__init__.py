@@ -4,6 +4,9 @@
     app          the commands under one roof; the one place that turns errors into messages and exit codes
     local        control planes on this machine
     install      the hub's CRDs, namespace and roles
+    cluster      clusters that the hub connects to, and letting go of clusters
+    enrol        clusters that dial in
+    get, status  the fleet in a table; where one thing stands, and why
     apply        manifests to a cluster, as one unit
     diff         … what that would change
     delete       a unit's objects away again
@@ -12,6 +15,9 @@
     render       the manifests that a folder or a repository comes to
     source       which version of a repository is meant
 
+    fleet        the hub, and what those commands read and write there
+    standings    what a Module is on a cluster, in a version and a word
+    kubeconfigs  a kubeconfig that can be used elsewhere
     materials    what render, apply and diff make manifests of, and the options that say it
     units        the engine as apply, diff and delete use it: one cluster, files, a record in a ConfigMap
     files        files as commands name them, where - is stdin

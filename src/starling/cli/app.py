@@ -7,7 +7,23 @@ import typer
 
 from starling import __version__
 from starling.aio import slim_tls_buffers
-from starling.cli import apply, console, delete, diff, health, install, local, render, source, tree
+from starling.cli import (
+    apply,
+    cluster,
+    console,
+    delete,
+    diff,
+    enrol,
+    get,
+    health,
+    install,
+    local,
+    render,
+    services,
+    source,
+    status,
+    tree,
+)
 from starling.errors import InputError, OutOfTime, StarlingError
 from starling.kube import ConfigError
 
@@ -24,6 +40,10 @@ app = typer.Typer(
 )
 app.add_typer(local.app, name="local")
 app.command("install")(install.install)
+app.add_typer(cluster.app, name="cluster")
+app.command("enrol")(enrol.enrol)
+app.command("get")(get.get)
+app.add_typer(status.app, name="status")
 app.command("apply")(apply.apply)
 app.command("diff")(diff.diff)
 app.command("delete")(delete.delete)
@@ -31,6 +51,8 @@ app.command("tree")(tree.tree)
 app.command("health")(health.health)
 app.command("render")(render.render)
 app.add_typer(source.app, name="source")
+app.command("controller")(services.controller)
+app.command("agent")(services.agent)
 
 
 def _print_version(wanted: bool) -> None:

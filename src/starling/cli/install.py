@@ -1,11 +1,12 @@
 """`starling install`: what a hub must hold, applied or printed."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from starling import __version__
 from starling.api import KINDS, Declaration, installation
 from starling.cli import console
 from starling.cli.options import Context, Kubeconfig
@@ -13,7 +14,7 @@ from starling.errors import OutOfTime
 from starling.kube import Body, Client, NotFound, NotServed, Ref, default_access
 from starling.objects import GroupVersionKind, dump_all
 
-__all__ = ["install"]
+__all__ = ["applied", "install", "served"]
 
 SERVED_WITHIN = 60.0
 ASK_EVERY = 0.1
@@ -23,28 +24,35 @@ def install(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     export: Annotated[bool, typer.Option("--export", help="Print the manifests instead of applying them.")] = False,
+    image: Annotated[str, typer.Option("--image", metavar="IMAGE", help="The image that the controller runs from.")] = (
+        f"starling:{__version__}"
+    ),
+    no_controller: Annotated[
+        bool, typer.Option("--no-controller", help="All but the controller: it is started otherwise.")
+    ] = False,
 ) -> None:
-    """Apply Starling's kinds, namespace and roles to a hub; again is harmless, and how to upgrade.
+    """Apply Starling's kinds, namespace, roles and controller to a hub; again is harmless, and how to upgrade.
 
     starling install --kubeconfig hub.yaml
 
     starling install --export | kubectl apply --server-side -f -
     """
+    documents = installation("" if no_controller else image)
     if export:
-        console.data(dump_all(installation()))
+        console.data(dump_all(documents))
     else:
-        console.run(_install(Client(default_access(kubeconfig, context))))
+        console.run(_install(Client(default_access(kubeconfig, context)), documents))
 
 
-async def _install(client: Client) -> None:
+async def _install(client: Client, documents: Sequence[Mapping[str, Any]]) -> None:
     async with client:
-        for manifest in installation():
-            ref, outcome = await _apply(client, manifest)
+        for manifest in documents:
+            ref, outcome = await applied(client, manifest)
             console.data(f"{ref} {outcome}")
-        await asyncio.gather(*(_served(client, resource.declaration) for resource in KINDS))
+        await served(client)
 
 
-async def _apply(client: Client, manifest: Mapping[str, Any]) -> tuple[Ref, str]:
+async def applied(client: Client, manifest: Mapping[str, Any]) -> tuple[Ref, str]:
     """Apply one object, and say whether that created, changed or left it."""
     kind = GroupVersionKind.from_api_version(manifest["apiVersion"], manifest["kind"])
     metadata = manifest["metadata"]
@@ -67,8 +75,12 @@ def _content(body: Body) -> Any:
     return found
 
 
+async def served(client: Client) -> None:
+    """Return once the API server serves our kinds, which it does a moment after it accepted the CRDs."""
+    await asyncio.gather(*(_served(client, resource.declaration) for resource in KINDS))
+
+
 async def _served(client: Client, declared: Declaration) -> None:
-    """Return once the API server serves the kind, which it does a moment after it accepted the CRD."""
     kind = GroupVersionKind(declared.group, declared.version, declared.kind)
     try:
         async with asyncio.timeout(SERVED_WITHIN):

@@ -42,6 +42,9 @@ def up(
             help="Pods run too: controllers, a scheduler, a simulated node. Without, nobody acts on objects.",
         ),
     ] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="The API server writes down who asked for what, in logs/audit.log.")
+    ] = False,
 ) -> None:
     """Have these clusters run, and print their kubeconfigs' paths; what runs already is left alone.
 
@@ -50,7 +53,7 @@ def up(
     starling local up demo --workloads
     """
     with progress() as report:
-        clusters = console.run(LocalClusters(report=report).up(*names, workloads=workloads))
+        clusters = console.run(LocalClusters(report=report).up(*names, workloads=workloads, audit=audit))
     for cluster in clusters:
         console.data(str(cluster.kubeconfig))
 

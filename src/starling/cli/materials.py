@@ -39,6 +39,7 @@ __all__ = [
     "Materials",
     "RefOption",
     "Repository",
+    "cache_folder",
 ]
 
 KEPT_FOR: Final = 7 * 24 * 3600.0
@@ -246,7 +247,7 @@ class Materials:
         InputError if one is no object or there twice, or if a place has none: that is more likely a wrong path than a
         wish.
         """
-        renderer = Renderer(cache=Cache(_cache() / "renders"), report=console.note)
+        renderer = Renderer(cache=Cache(cache_folder() / "renders"), report=console.note)
         variables = _variables(self.how.variables or ())
         found = [each for place in self.places for each in await self._made(renderer, place, target)]
         manifests = substitute(found, variables, strict=self.how.strict)
@@ -352,11 +353,11 @@ def _credentials(folder: Path | None) -> Credentials:
 
 def _stored() -> tuple[ArtifactStore, GitSources]:
     """What was fetched before, and what fetches more."""
-    store = ArtifactStore(_cache() / "artifacts")
-    return store, GitSources(_cache() / "sources", store, FetchSettings(allow_file=True))
+    store = ArtifactStore(cache_folder() / "artifacts")
+    return store, GitSources(cache_folder() / "sources", store, FetchSettings(allow_file=True))
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     """What was fetched and rendered before; it may be deleted at any time."""
     if own := os.environ.get("STARLING_CACHE_DIR"):
         return Path(own).absolute()

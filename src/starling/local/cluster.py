@@ -10,13 +10,14 @@ import msgspec
 import yaml
 
 from starling.files import private_folder, write_private
-from starling.local.commands import CLIENTS, CONTROL_PLANE, WORKLOADS
+from starling.local.commands import AUDIT_POLICY, CLIENTS, CONTROL_PLANE, WORKLOADS
 from starling.local.pki import Pki
 from starling.local.processes import find
 
 __all__ = ["LocalCluster", "State", "read_cluster"]
 
 STATE = "cluster.json"
+AUDIT = "audit.yaml"
 STAGES = Path(__file__).with_name("stages.yaml")
 
 
@@ -59,6 +60,21 @@ class LocalCluster:
     def components(self) -> tuple[str, ...]:
         """What ought to run, in the order in which it is started."""
         return CONTROL_PLANE + (WORKLOADS if self.workloads else ())
+
+    @property
+    def audit_log(self) -> Path:
+        """Where the API server writes down who asked for what, if it was to."""
+        return self.folder / "logs" / "audit.log"
+
+    @property
+    def audited(self) -> bool:
+        """Whether it is to."""
+        return (self.folder / AUDIT).exists()
+
+    def audit(self) -> None:
+        """Have it do so from its next start on."""
+        private_folder(self.folder)
+        write_private(self.folder / AUDIT, AUDIT_POLICY)
 
     def log(self, component: str) -> Path:
         """Where a component's output is kept, over all its restarts."""

@@ -43,11 +43,11 @@ class LocalClusters:
         self.root = (root or default_root()).resolve()
         self.report = report
 
-    async def up(self, *names: str, workloads: bool = False) -> list[LocalCluster]:
+    async def up(self, *names: str, workloads: bool = False, audit: bool = False) -> list[LocalCluster]:
         """Have these clusters run, side by side; what runs already is left alone, what died is started again.
 
         With `workloads`, pods run too, on a simulated node. Without, nothing acts on what the API holds: Deployments
-        make no pods and deleted namespaces stay.
+        make no pods and deleted namespaces stay. With `audit`, an API server that is started here writes an audit log.
         """
         for name in names:
             check_name(name)
@@ -56,14 +56,21 @@ class LocalClusters:
         private_folder(self.root)
         # Starting one takes some CPU seconds: more at a time than there are CPUs only has all of them be late.
         slots = asyncio.Semaphore(max(2, os.cpu_count() or 2))
-        return await side_by_side({name: self._up(name, workloads, binaries, slots) for name in names})
+        return await side_by_side(
+            {name: self._up(name, binaries, slots, workloads=workloads, audit=audit) for name in names}
+        )
 
-    async def _up(self, name: str, workloads: bool, binaries: Binaries, slots: asyncio.Semaphore) -> LocalCluster:
+    async def _up(
+        self, name: str, binaries: Binaries, slots: asyncio.Semaphore, *, workloads: bool, audit: bool
+    ) -> LocalCluster:
         folder = self.root / name
         async with slots, locked(self._lock(name), lambda: self._waits(name)):
             if not (cluster := read_cluster(folder)):
                 self._refuse_foreign(folder)
                 cluster = LocalCluster(name, folder, free_port(), workloads)
+                cluster.save()
+            if audit:
+                cluster.audit()
             return await bring_up(replace(cluster, workloads=cluster.workloads or workloads), binaries, self.report)
 
     async def down(self, *names: str) -> list[str]:

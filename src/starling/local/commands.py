@@ -8,7 +8,7 @@ others serve nothing.
 
 from collections.abc import Sequence
 
-__all__ = ["CLIENTS", "CONTROL_PLANE", "WORKLOADS", "flags"]
+__all__ = ["AUDIT_POLICY", "CLIENTS", "CONTROL_PLANE", "WORKLOADS", "flags"]
 
 CONTROL_PLANE = ("etcd", "kube-apiserver")
 WORKLOADS = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -21,13 +21,13 @@ CLIENTS: dict[str, tuple[str, Sequence[str]]] = {
 }
 
 
-def flags(component: str, port: int) -> list[str]:
-    """Give the flags of a component of the cluster whose API server has that port."""
+def flags(component: str, port: int, *, audit: bool = False) -> list[str]:
+    """Give the flags of a component of the cluster whose API server has that port, and an audit log or not."""
     match component:
         case "etcd":
             return ETCD
         case "kube-apiserver":
-            return [*API_SERVER, f"--secure-port={port}"]
+            return [*API_SERVER, *(AUDIT if audit else ()), f"--secure-port={port}"]
         case _:
             return [f"--kubeconfig=pki/{component}.kubeconfig", *WORKLOAD_FLAGS[component]]
 
@@ -51,6 +51,8 @@ ETCD = [
 API_SERVER = [
     "--etcd-servers=unix://etcd.sock",
     "--bind-address=127.0.0.1",
+    # Nobody dials it. Not said, it is looked for, and a machine without a network has none.
+    "--advertise-address=192.0.2.1",
     "--tls-cert-file=pki/kube-apiserver.crt",
     "--tls-private-key-file=pki/kube-apiserver.key",
     "--client-ca-file=pki/ca.crt",
@@ -64,6 +66,23 @@ API_SERVER = [
     "--endpoint-reconciler-type=none",
     "--profiling=false",
 ]
+
+AUDIT = ["--audit-policy-file=audit.yaml", "--audit-log-path=logs/audit.log", "--audit-log-mode=blocking-strict"]
+
+# Who asked for what, with what was sent and answered; Secrets and tokens without.
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+  - level: Metadata
+    resources:
+      - group: ""
+        resources: [secrets, serviceaccounts/token]
+  - level: RequestResponse
+    verbs: [create, update, patch, delete, deletecollection]
+  - level: Metadata
+"""
 
 WORKLOAD_FLAGS = {
     "kube-controller-manager": [

@@ -127,7 +127,7 @@ async def start(
 
 def launch(cluster: LocalCluster, binaries: Binaries, component: str) -> Process:
     """Start one component of a cluster."""
-    command = [*binaries.command(component), *flags(component, cluster.port)]
+    command = [*binaries.command(component), *flags(component, cluster.port, audit=cluster.audited)]
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     # kwok would otherwise read settings from the user's home as well.
     environment["KWOK_WORKDIR"] = str(cluster.folder)

@@ -95,6 +95,16 @@ class Renderer:
         key = cache_key(digest, called, package, request, _identity(command))
         return await self.cache.once(key, work, no_cache=no_cache)
 
+    async def content(self, folder: Path, digest: str, request: Request) -> str:
+        """The content digest alone: of a chart it can be had without values, which may be known elsewhere only."""
+        root = folder.resolve()
+        place = locate(root, request.path)
+        if detect(place, request.package, named(root, place)) is not Package.HELM:
+            return (await self.render(folder, digest, request)).content_digest
+        allow_remote, most = request.allow_remote, self.limits.size
+        chart = await asyncio.to_thread(prepare_chart, root, place, most, allow_remote=allow_remote)
+        return await asyncio.to_thread(chart_digest, chart)
+
     async def _command(self, package: Package) -> tuple[str, ...]:
         """How the package's tool is called, found now if it wasn't yet."""
         async with self._finding[package]:

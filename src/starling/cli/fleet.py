@@ -1,0 +1,250 @@
+"""The fleet as commands read and change it: the hub, its Clusters, Modules and ProxyAssemblages."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+
+import typer
+
+from starling import __version__
+from starling.api import PLATFORM_NAMESPACE, Cluster, Declaration, Module, ProxyAssemblage, Resource, crds
+from starling.api.documents import document
+from starling.api.enrolment import agent_installation
+from starling.api.v1alpha1 import Entry
+from starling.cli import console
+from starling.cli.install import applied
+from starling.cli.standings import Standing, standing
+from starling.errors import InputError, StarlingError
+from starling.kube import Client, ConfigError, KubeError, NotFound, NotServed, Ref, Selection, default_access
+
+__all__ = [
+    "AGENT_IMAGE",
+    "DEFAULT_NAMESPACE",
+    "AgentImage",
+    "Fleet",
+    "HubNamespace",
+    "Key",
+    "Labels",
+    "NoAgent",
+    "apply_all",
+    "cluster_documents",
+    "delete_all",
+    "hub",
+    "keep_cluster",
+    "named_object",
+    "naming",
+    "parsed_labels",
+    "reached_by",
+    "refuse_bad_name",
+    "refuse_other_way",
+]
+
+Labels = Annotated[
+    str,
+    typer.Option("--labels", metavar="KEY=VALUE,…", help="Labels, besides those that it has: region=eu,ring=canary."),
+]
+HubNamespace = Annotated[
+    str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="The namespace of the fleet's objects on the hub.")
+]
+AgentImage = Annotated[
+    str, typer.Option("--agent-image", metavar="IMAGE", help="The image that the agent runs from, there.")
+]
+NoAgent = Annotated[
+    bool, typer.Option("--no-agent", help="Bring the kinds alone: the agent is there, or started otherwise.")
+]
+DEFAULT_NAMESPACE: Final = PLATFORM_NAMESPACE
+AGENT_IMAGE: Final = f"starling:{__version__}"
+
+MANAGER: Final = "starling-cli"
+"""Who sets what people say on the command line."""
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", re.ASCII)
+
+K = TypeVar("K", bound=Resource)
+
+
+class Key(NamedTuple):
+    """Which object of a kind."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All that the hub says."""
+
+    clusters: Mapping[Key, Cluster]
+    modules: Mapping[Key, Module]
+    proxies: Mapping[Key, ProxyAssemblage]
+
+    @classmethod
+    async def read(cls, client: Client, namespace: str, selector: str = "") -> "Fleet":
+        """Everything in a namespace, or, if it is empty, in all; of the clusters, those that the selector picks."""
+        chosen, every = Selection(namespace, selector), Selection(namespace)
+        clusters, modules, proxies = await asyncio.gather(
+            client.list(Cluster.declaration.resource, Cluster, chosen),
+            client.list(Module.declaration.resource, Module, every),
+            client.list(ProxyAssemblage.declaration.resource, ProxyAssemblage, every),
+        )
+        return cls.of(clusters.items, modules.items, proxies.items)
+
+    @classmethod
+    def of(cls, clusters: Iterable[Cluster], modules: Iterable[Module], proxies: Iterable[ProxyAssemblage]) -> "Fleet":
+        """These, in order."""
+        return cls(
+            {_key(each): each for each in sorted(clusters, key=_key)},
+            {_key(each): each for each in sorted(modules, key=_key)},
+            {_key(each): each for each in sorted(proxies, key=_key)},
+        )
+
+    def on(self, cluster: Key) -> list[Standing]:
+        """What each Module of its namespace is on a cluster, those left out that don't go there."""
+        modules = (module for key, module in self.modules.items() if key.namespace == cluster.namespace)
+        found = (standing(self.clusters[cluster], self.proxies.get(cluster), module) for module in modules)
+        return [each for each in found if each is not None]
+
+    def of_module(self, module: Key) -> list[tuple[str, Standing]]:
+        """What a Module is on each cluster that it goes to, or still is on."""
+        names = (key for key in self.clusters if key.namespace == module.namespace)
+        found = ((key.name, standing(self.clusters[key], self.proxies.get(key), self.modules[module])) for key in names)
+        return [(name, each) for name, each in found if each is not None]
+
+    def unclaimed(self, cluster: Key) -> list[Entry]:
+        """What a cluster runs that is of no Module."""
+        proxy = self.proxies.get(cluster)
+        entries = proxy.spec.syncs if proxy is not None else ()
+        return [entry for entry in entries if Key(cluster.namespace, entry.name) not in self.modules]
+
+
+@asynccontextmanager
+async def hub(kubeconfig: Path | None, context: str | None = None) -> AsyncIterator[Client]:
+    """A client of the hub, which answers and is one."""
+    async with Client(default_access(kubeconfig, context)) as client:
+        try:
+            await client.raw("GET", f"/apis/{Declaration.group}/{Declaration.version}")
+        except NotServed as error:
+            server = (await client.transport.access()).server
+            raise StarlingError(
+                f"{server} is no hub: it doesn't have Starling's kinds",
+                hint="starling install makes it one; or is this another cluster than the one meant?",
+            ) from error
+        yield client
+
+
+@asynccontextmanager
+async def naming(who: str) -> AsyncIterator[None]:
+    """Errors of API servers say whose they are, for commands that speak with two."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except KubeError as error:
+        raise StarlingError(f"{who}: {error.message}", hint=error.hint) from error
+
+
+def refuse_bad_name(name: str) -> None:
+    """Raise if no Cluster can be called so, before anything is done for it."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} can't be a Cluster's name", hint="lower-case letters, digits, - and . in between, 63 at most"
+        )
+
+
+async def keep_cluster(
+    client: Client, key: Key, labels: Mapping[str, str], reach: Mapping[str, Mapping[str, Any]]
+) -> tuple[Cluster, str]:
+    """Have a Cluster that is reached so, with these labels besides those it has; and what that did to it.
+
+    A Cluster that is reached the other way is refused: its account or its kubeconfig would stay behind.
+    """
+    ref = Cluster.declaration.resource.ref(key.name, key.namespace)
+    metadata = {"name": key.name, "namespace": key.namespace, "labels": dict(labels)}
+    try:
+        before = (await client.get(ref)).decode(Cluster)
+    except NotFound:
+        api_version = Cluster.declaration.resource.gvk.api_version
+        body = {"apiVersion": api_version, "kind": ref.resource.kind, "metadata": metadata, "spec": reach}
+        made = await client.create(ref.resource, body, namespace=key.namespace, manager=MANAGER)
+        return made.decode(Cluster), "created"
+    refuse_other_way(before, *reach)
+    patch = {"metadata": {"labels": dict(labels), "uid": before.metadata.uid}, "spec": reach}
+    after = (await client.merge_patch(ref, patch, manager=MANAGER)).decode(Cluster)
+    same = (before.spec, before.metadata.labels) == (after.spec, after.metadata.labels)
+    return after, "unchanged" if same else "changed"
+
+
+def refuse_other_way(cluster: Cluster, wanted: str) -> None:
+    """Raise if the Cluster is on its way out, or is reached by push and pull is wanted, or the other way round."""
+    name = cluster.metadata.name
+    if cluster.metadata.deletion_timestamp is not None:
+        raise InputError(f"cluster {name} is being removed", hint=f"starling cluster remove {name} waits for that")
+    if (has := reached_by(cluster)) != wanted:
+        raise InputError(
+            f"cluster {name} is reached by {has}, not by {wanted}",
+            hint=f"starling cluster remove {name} first: what runs there stays, and is taken over again",
+        )
+
+
+def reached_by(cluster: Cluster) -> Literal["push", "pull"]:
+    """Who opens the connection: the hub pushes, or the cluster pulls."""
+    return "push" if cluster.spec.push is not None else "pull"
+
+
+def cluster_documents(image: str) -> list[dict[str, Any]]:
+    """What every cluster of the fleet must hold: our kinds, a namespace, and the agent if there is an image."""
+    if image:
+        return agent_installation(image)
+    return [document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False), *crds()]
+
+
+async def apply_all(client: Client, documents: Iterable[Mapping[str, Any]], where: str) -> None:
+    """Apply objects one after the other, and tell on stdout what became of each."""
+    for each in documents:
+        ref, outcome = await applied(client, each)
+        console.data(f"{where}: {ref} {outcome}")
+
+
+async def delete_all(client: Client, refs: Iterable[Ref], where: str) -> int:
+    """Delete those of these that are there, tell it on stdout, and how many they were."""
+    count = 0
+    for ref in refs:
+        try:
+            await client.delete(ref)
+        except NotFound:
+            continue
+        count += 1
+        console.data(f"{where}: {ref} deleted")
+    return count
+
+
+def parsed_labels(text: str) -> dict[str, str]:
+    """Labels from region=eu,ring=canary."""
+    given = [each for each in text.split(",") if each]
+    if wrong := [each for each in given if not each.partition("=")[0].strip() or "=" not in each]:
+        raise InputError(f"--labels: {wrong[0]!r} is no label", hint="write them like region=eu,ring=canary")
+    pairs = (each.partition("=") for each in given)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+async def named_object(client: Client, kind: type[K], key: Key) -> K:
+    """An object by its name; InputError that says which there are if there is none."""
+    resource = kind.declaration.resource
+    try:
+        return (await client.get(resource.ref(key.name, key.namespace))).decode(kind)
+    except NotFound as error:
+        listing = await client.list(resource, kind, Selection(key.namespace))
+        names = ", ".join(sorted(each.metadata.name for each in listing.items)[:10])
+        word = kind.declaration.singular
+        raise InputError(
+            f"there is no {word} {key.name} in namespace {key.namespace}",
+            hint=f"there is: {names}; -n looks in another namespace" if names else "-n looks in another namespace",
+        ) from error
+
+
+def _key(obj: Resource) -> Key:
+    return Key(obj.metadata.namespace, obj.metadata.name)

@@ -1,0 +1,257 @@
+"""`starling get`: which cluster has what, in one table."""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from starling.aio import SYSTEM_CLOCK
+from starling.api import Cluster, Module
+from starling.cli import console
+from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, hub, reached_by
+from starling.cli.options import Context, Kubeconfig
+from starling.cli.reports import encoded
+from starling.cli.standings import (
+    aligned,
+    counted,
+    in_text,
+    labels_in_text,
+    plural,
+    since,
+    version_of_revision,
+)
+from starling.errors import InputError
+from starling.kube import Selection
+
+__all__ = ["get", "matrix", "summary"]
+
+Rows = list[list[str]]
+
+
+class What(StrEnum):
+    """One kind alone."""
+
+    CLUSTERS = "clusters"
+    MODULES = "modules"
+
+
+class Form(StrEnum):
+    """How it is printed."""
+
+    TEXT = "text"
+    WIDE = "wide"
+    JSON = "json"
+
+
+def get(
+    what: Annotated[
+        What | None, typer.Argument(help="One kind alone, with what matters of it.", show_default=False)
+    ] = None,
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("-n", "--namespace", help=f"Where to look; else {DEFAULT_NAMESPACE}.", show_default=False),
+    ] = None,
+    everywhere: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Look in every namespace.")] = False,
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", metavar="SELECTOR", help="Clusters by label, as kubectl takes it.")
+    ] = "",
+    output: Annotated[
+        Form, typer.Option("-o", "--output", help="How to print it; wide: with labels, and never folded.")
+    ] = Form.TEXT,
+) -> None:
+    """Show the clusters of the hub and what each Module is there: its version, and a word.
+
+    ok; updating (v1.1.0 → v1.2.0: on its way); pending: its turn hasn't come; held: the cluster is cordoned or frozen;
+    leaving: the Module no longer goes there; failed; unreachable: what was known last; -: the Module doesn't go there.
+    Where there are more Modules than the terminal has room for, they are counted.
+
+    With -o json, one document: clusters with their modules, and modules. `starling status` says why.
+
+    Exit codes: 0 whatever the states, 2 a wrong call, kubeconfig or context, 3 something failed.
+
+    starling get
+
+    starling get -l region=eu
+
+    starling get modules -A -o json
+    """
+    if everywhere and namespace is not None:
+        raise InputError("-A and -n exclude each other")
+    where = "" if everywhere else namespace or DEFAULT_NAMESPACE
+    match what:
+        case What.CLUSTERS:
+            console.run(_get_clusters(kubeconfig, context, Selection(where, selector), output))
+        case What.MODULES:
+            console.run(_get_modules(kubeconfig, context, Selection(where, selector), output))
+        case None:
+            console.run(_get(kubeconfig, context, Selection(where, selector), output))
+
+
+async def _get(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
+    async with hub(kubeconfig, context) as client:
+        fleet = await Fleet.read(client, chosen.namespace, chosen.labels)
+    if output is Form.JSON:
+        console.data(encoded(document(fleet)))
+        return
+    if not fleet.clusters:
+        console.note(_none("clusters", chosen))
+        return
+    wide = output is Form.WIDE
+    console.data(matrix(fleet, None if wide else _width(), everywhere=not chosen.namespace, wide=wide))
+    console.note(summary(fleet))
+
+
+async def _get_clusters(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
+    async with hub(kubeconfig, context) as client:
+        found = (await client.list(Cluster.declaration.resource, Cluster, chosen)).items
+    clusters = sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    if output is Form.JSON:
+        console.data(encoded({"clusters": [described_cluster(each) for each in clusters]}))
+    elif not clusters:
+        console.note(_none("clusters", chosen))
+    else:
+        console.data(aligned(cluster_rows(clusters, SYSTEM_CLOCK.now(), everywhere=not chosen.namespace)))
+
+
+async def _get_modules(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
+    async with hub(kubeconfig, context) as client:
+        found = (await client.list(Module.declaration.resource, Module, chosen)).items
+    modules = sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    if output is Form.JSON:
+        console.data(encoded({"modules": [described_module(each) for each in modules]}))
+    elif not modules:
+        console.note(_none("modules", chosen))
+    else:
+        console.data(aligned(module_rows(modules, everywhere=not chosen.namespace)))
+
+
+def matrix(fleet: Fleet, width: int | None, *, everywhere: bool = False, wide: bool = False) -> str:
+    """Clusters by Modules; where that is wider than there is room for, each cluster's Modules counted."""
+    rows = _cluster_columns(fleet, everywhere=everywhere, wide=wide)
+    found = {key: {each.name: each for each in fleet.on(key)} for key in fleet.clusters}
+    modules = sorted({key.name for key in fleet.modules})
+    cells = [[in_text(found[key].get(name)) for name in modules] for key in fleet.clusters]
+    whole = aligned([head + more for head, more in zip(rows, [modules, *cells], strict=True)])
+    if width is None or max(map(len, whole.splitlines())) <= width:
+        return whole
+    counts = [[counted(found[key].values()) or "-"] for key in fleet.clusters]
+    return aligned([head + more for head, more in zip(rows, [["MODULES"], *counts], strict=True)])
+
+
+def _cluster_columns(fleet: Fleet, *, everywhere: bool, wide: bool) -> Rows:
+    """What stands left of the Modules, the heads first."""
+    heads = ["NAMESPACE"] * everywhere + ["CLUSTER", "PHASE", "MODE"] + ["LABELS"] * wide
+    rows = [heads]
+    for key, cluster in fleet.clusters.items():
+        labels = [labels_in_text(cluster.metadata.labels) or "-"]
+        rows.append([key.namespace] * everywhere + [key.name, cluster.status.phase, cluster.spec.mode] + labels * wide)
+    return rows
+
+
+def summary(fleet: Fleet) -> str:
+    """The fleet in a line."""
+    phases = [cluster.status.phase.lower() for cluster in fleet.clusters.values()]
+    parts = [f"{plural(len(phases), 'cluster')} ({_counts(phases)})"]
+    states = [module.status.phase.lower() for module in fleet.modules.values()]
+    parts += [f"{plural(len(states), 'module')} ({_counts(states)})" if states else "no modules"]
+    if all_of_them := [each for key in fleet.clusters for each in fleet.on(key)]:
+        parts.append(counted(all_of_them))
+    if unclaimed := sum(len(fleet.unclaimed(key)) for key in fleet.clusters):
+        parts.append(f"{unclaimed} of no module (starling status cluster names them)")
+    return "; ".join(parts)
+
+
+def cluster_rows(clusters: Sequence[Cluster], now: datetime, *, everywhere: bool) -> Rows:
+    """Clusters with what matters of each."""
+    heads = ["NAMESPACE"] * everywhere + ["CLUSTER", "PHASE", "MODE", "BY", "KUBERNETES", "AGENT", "SINCE", "LABELS"]
+    rows = [heads]
+    for each in clusters:
+        status = each.status
+        facts = [each.metadata.name, status.phase, each.spec.mode, reached_by(each)]
+        said = [status.kubernetes_version, status.agent_version, since(changed_at(each), now)]
+        labels = labels_in_text(each.metadata.labels)
+        rows.append([each.metadata.namespace] * everywhere + facts + [word or "-" for word in (*said, labels)])
+    return rows
+
+
+def module_rows(modules: Sequence[Module], *, everywhere: bool) -> Rows:
+    """Modules with what matters of each."""
+    rows = [["NAMESPACE"] * everywhere + ["MODULE", "PHASE", "CLUSTERS", "VERSION", "SOURCE", "PATH"]]
+    for each in modules:
+        sync, status = each.spec.sync, each.status
+        source = sync.source.name or (sync.source.git.url if sync.source.git is not None else "")
+        facts = [each.metadata.name, status.phase, status.summary.ready, version_of_revision(status.revision)]
+        row = [*facts, source, sync.path]
+        rows.append([each.metadata.namespace] * everywhere + [word or "-" for word in row])
+    return rows
+
+
+def document(fleet: Fleet) -> dict[str, Any]:
+    """The fleet as JSON."""
+    clusters = [
+        {
+            **described_cluster(cluster),
+            "modules": fleet.on(key),
+            "unclaimed": [entry.name for entry in fleet.unclaimed(key)],
+        }
+        for key, cluster in fleet.clusters.items()
+    ]
+    return {"clusters": clusters, "modules": [described_module(each) for each in fleet.modules.values()]}
+
+
+def described_cluster(cluster: Cluster) -> dict[str, Any]:
+    """A Cluster as JSON, as far as it is told here."""
+    meta, status = cluster.metadata, cluster.status
+    return {
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "phase": status.phase,
+        "mode": cluster.spec.mode,
+        "by": reached_by(cluster),
+        "labels": meta.labels,
+        "kubernetesVersion": status.kubernetes_version,
+        "agentVersion": status.agent_version,
+        "lastSeen": status.last_seen,
+    }
+
+
+def described_module(module: Module) -> dict[str, Any]:
+    """A Module as JSON, as far as it is told here."""
+    meta, status = module.metadata, module.status
+    return {
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "phase": status.phase,
+        "version": version_of_revision(status.revision),
+        "revision": status.revision,
+        "target": status.target,
+        "lastGood": status.last_good,
+        "summary": {name: getattr(status.summary, name) for name in status.summary.__struct_fields__},
+    }
+
+
+def changed_at(cluster: Cluster) -> datetime | None:
+    """When its phase changed."""
+    ready = (each for each in cluster.status.conditions if each.type == "Ready")
+    return next((each.last_transition_time for each in ready), None)
+
+
+def _counts(words: Sequence[str]) -> str:
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words)))
+
+
+def _width() -> int | None:
+    """How much room a line has; None: it goes to a file or a program, which has enough."""
+    return console.stdout.width if console.stdout.is_terminal or "COLUMNS" in os.environ else None
+
+
+def _none(what: str, chosen: Selection) -> str:
+    selected = f" with {chosen.labels}" if chosen.labels else ""
+    where = f" in {chosen.namespace}; -A looks everywhere" if chosen.namespace else ""
+    return f"there are no {what}{selected}{where}"

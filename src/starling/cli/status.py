@@ -1,0 +1,294 @@
+"""`starling status`: where a Module or a Cluster stands, and why."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from starling.aio import SYSTEM_CLOCK
+from starling.api import Cluster, Condition, Module, ProxyAssemblage, Resource
+from starling.cli import console
+from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, HubNamespace, Key, hub, named_object, reached_by
+from starling.cli.get import described_cluster, described_module
+from starling.cli.options import Context, Kubeconfig, Output, OutputOption
+from starling.cli.reports import encoded
+from starling.cli.standings import (
+    WORDS,
+    Standing,
+    aligned,
+    counted,
+    in_text,
+    labels_in_text,
+    since,
+    version_of_entry,
+    version_of_revision,
+)
+from starling.kube import ApiError, Client, NotFound, Selection
+from starling.kube import Resource as Served
+
+__all__ = ["app", "cluster_lines", "is_ready", "latest", "module_lines"]
+
+app = typer.Typer(help="Where a Module or a Cluster stands, and why.", no_args_is_help=True)
+
+EVENTS: Final = Served("events.k8s.io", "v1", "Event", "events", namespaced=True)
+MOST_TOLD: Final = 20
+MOST_EVENTS: Final = 5
+WELL: Final = frozenset({"ok"})
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.", show_default=False)]
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    last_observed_time: datetime | None = None
+    count: int = 1
+
+
+class _EventMeta(msgspec.Struct, rename="camel"):
+    creation_timestamp: datetime | None = None
+
+
+class Event(msgspec.Struct, rename="camel"):
+    """Something that happened, as the API server keeps it."""
+
+    metadata: _EventMeta
+    reason: str = ""
+    note: str = ""
+    type: str = ""
+    event_time: datetime | None = None
+    deprecated_last_timestamp: datetime | None = None
+    series: _Series | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """When it happened last."""
+        repeated = self.series.last_observed_time if self.series is not None else None
+        return repeated or self.event_time or self.deprecated_last_timestamp or self.metadata.creation_timestamp
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        count = self.series.count if self.series is not None else 1
+        return {"at": self.at, "type": self.type, "reason": self.reason, "message": self.note, "count": count}
+
+
+@app.command("module")
+def module(
+    name: Name,
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: HubNamespace = DEFAULT_NAMESPACE,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Tell how far a Module's rollout is, and why it isn't further.
+
+    Its phase and what its conditions say, the version that goes out, its clusters by state with what those say that
+    aren't well, the latest events. With -o json, one document with all of it.
+
+    Exit codes: 0 it is Ready, 1 it isn't, 2 there is none, or the call is wrong, 3 something failed.
+
+    starling status module web
+    """
+    console.run(_module(kubeconfig, context, Key(namespace, name), output))
+
+
+@app.command("cluster")
+def cluster(
+    name: Name,
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: HubNamespace = DEFAULT_NAMESPACE,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Tell whether a cluster is there, and how everything stands that it runs.
+
+    Entries that no Module claims were found on the cluster, and stay until a Module of that name takes them over or
+    `starling cluster release` lets them go. With -o json, one document with all of it.
+
+    Exit codes: 0 the cluster is Ready, 1 it isn't, 2 there is none, or the call is wrong, 3 something failed.
+
+    starling status cluster eu-1
+    """
+    console.run(_cluster(kubeconfig, context, Key(namespace, name), output))
+
+
+async def _module(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
+    async with hub(kubeconfig, context) as client:
+        found = await named_object(client, Module, key)
+        fleet = await Fleet.read(client, key.namespace)
+        events = await _events(client, found)
+    fleet = Fleet(fleet.clusters, {**fleet.modules, key: found}, fleet.proxies)
+    standings = fleet.of_module(key)
+    if output is Output.JSON:
+        clusters = [{"cluster": name, **msgspec.to_builtins(each)} for name, each in standings]
+        console.data(
+            encoded({**described_module(found), **_told(found), "clusters": clusters, "events": _documents(events)})
+        )
+    else:
+        lines = (*module_lines(found, standings), *event_lines(events, SYSTEM_CLOCK.now()))
+        console.data("\n".join(lines))
+    _exit(found)
+
+
+async def _cluster(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
+    async with hub(kubeconfig, context) as client:
+        found = await named_object(client, Cluster, key)
+        modules = (await client.list(Module.declaration.resource, Module, Selection(key.namespace))).items
+        try:
+            ref = ProxyAssemblage.declaration.resource.ref(key.name, key.namespace)
+            proxies = [(await client.get(ref)).decode(ProxyAssemblage)]
+        except NotFound:
+            proxies = []
+        events = await _events(client, found)
+    fleet = Fleet.of([found], modules, proxies)
+    if output is Output.JSON:
+        unclaimed = [
+            {"name": entry.name, "version": version_of_entry(entry), "unit": entry.unit}
+            for entry in fleet.unclaimed(key)
+        ]
+        entries = {"modules": fleet.on(key), "unclaimed": unclaimed}
+        console.data(encoded({**described_cluster(found), **_told(found), **entries, "events": _documents(events)}))
+    else:
+        now = SYSTEM_CLOCK.now()
+        console.data("\n".join((*cluster_lines(fleet, key, now), *event_lines(events, now))))
+    _exit(found)
+
+
+def module_lines(module: Module, standings: Sequence[tuple[str, Standing]]) -> Iterator[str]:
+    """Where a Module stands, line by line."""
+    status = module.status
+    yield f"module {module.metadata.namespace}/{module.metadata.name}"
+    same = " (the same as target)" if status.last_good and status.last_good == status.target else ""
+    facts = [
+        ("phase", status.phase),
+        ("version", version_of_revision(status.revision)),
+        ("revision", status.revision),
+        ("target", status.target),
+        ("last good", status.last_good + same),
+        ("suspended", "yes" if module.spec.suspend else ""),
+        *_said(module),
+        ("clusters", f"{len(standings)}: {counted(each for _, each in standings)}" if standings else "none"),
+    ]
+    yield from _facts(facts)
+    well = [name for name, each in standings if each.state in WELL]
+    if well:
+        yield ""
+        yield from _some(["ok: " + ", ".join(well[:MOST_TOLD])], len(well) - MOST_TOLD)
+    rest = [(name, each) for name, each in standings if each.state not in WELL]
+    if worst_first := sorted(rest, key=lambda both: -WORDS.index(both[1].state)):
+        rows = [(name, in_text(each), _line(each.message)) for name, each in worst_first]
+        yield ""
+        yield from _some(aligned(rows[:MOST_TOLD]).splitlines(), len(rows) - MOST_TOLD)
+
+
+def cluster_lines(fleet: Fleet, key: Key, now: datetime) -> Iterator[str]:
+    """Where a Cluster stands, line by line."""
+    cluster = fleet.clusters[key]
+    status = cluster.status
+    seen = f"{status.last_seen.isoformat()} ({since(status.last_seen, now)} ago)" if status.last_seen else ""
+    yield f"cluster {key.namespace}/{key.name}"
+    facts = [
+        ("phase", status.phase),
+        ("mode", cluster.spec.mode),
+        ("reached by", reached_by(cluster)),
+        ("last seen", seen if status.phase != "Ready" else ""),  # it is told at changes of phase only
+        ("kubernetes", status.kubernetes_version),
+        ("agent", status.agent_version),
+        ("uid", status.uid),
+        ("labels", labels_in_text(cluster.metadata.labels)),
+        *_said(cluster),
+    ]
+    yield from _facts(facts)
+    found = fleet.on(key)
+    if rows := [(each.name, in_text(each), each.readiness or "-", _line(each.message)) for each in found]:
+        yield ""
+        yield from aligned([("MODULE", "STATE", "READINESS", "MESSAGE"), *rows]).splitlines()
+    if unclaimed := fleet.unclaimed(key):
+        yield ""
+        yield "found on the cluster, of no Module; `starling cluster release` lets one go:"
+        yield from (f"  {entry.name} {version_of_entry(entry)}" for entry in unclaimed)
+
+
+def is_ready(obj: Resource) -> bool:
+    """Whether it is as it should be, as far as someone has looked since it was last changed."""
+    looked = obj.status.observed_generation in (None, obj.metadata.generation)
+    return looked and any(each.type == "Ready" and each.status == "True" for each in obj.status.conditions)
+
+
+def latest(events: Iterable[Event]) -> list[Event]:
+    """The last few, the newest first."""
+    dated = [(each.at, each) for each in events]
+    known = sorted(((at, each) for at, each in dated if at is not None), key=lambda both: both[0], reverse=True)
+    return [each for _, each in known[:MOST_EVENTS]]
+
+
+def event_lines(events: Sequence[Event], now: datetime) -> Iterator[str]:
+    """What happened, line by line."""
+    if events:
+        yield ""
+        rows = [(since(each.at, now), each.type, each.reason, _line(each.note)) for each in events]
+        yield from aligned([("AGO", "TYPE", "EVENT", "MESSAGE"), *rows]).splitlines()
+
+
+def _said(obj: Resource) -> Iterator[tuple[str, str]]:
+    """What the conditions say, each thing once."""
+    if obj.metadata.deletion_timestamp is not None:
+        yield "deleted", f"since {obj.metadata.deletion_timestamp.isoformat()}; it goes once it is let go"
+    heard = set[str]()
+    for each in obj.status.conditions:
+        if each.type == "Ready" or each.message not in heard:
+            yield each.type.lower(), _condition(each)
+        heard.add(each.message)
+    if not obj.status.conditions:
+        yield "ready", "unknown: nobody has looked at it yet; is `starling controller` running?"
+    elif obj.status.observed_generation not in (None, obj.metadata.generation):
+        yield "", "this was said before it was changed last"
+
+
+def _condition(each: Condition) -> str:
+    word = {"True": "yes", "False": "no"}.get(each.status, "unknown")
+    reason = "" if each.reason == each.type else f" ({each.reason})"
+    return f"{word}{reason}" + f": {_line(each.message)}" * bool(each.message)
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    told = [(name, value) for name, value in facts if value]
+    width = max(len(name) for name, _ in told)
+    yield from (f"  {name:{width}}  {value}" for name, value in told)
+
+
+def _some(lines: Sequence[str], more: int) -> Iterator[str]:
+    yield from (f"  {line}" for line in lines)
+    if more > 0:
+        yield f"  and {more} more"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _told(obj: Resource) -> dict[str, Any]:
+    return {"ready": is_ready(obj), "conditions": obj.status.conditions}
+
+
+def _documents(events: Sequence[Event]) -> list[dict[str, Any]]:
+    return [each.document() for each in events]
+
+
+async def _events(client: Client, obj: Resource) -> list[Event]:
+    """The latest about an object; none, with a word, where they may not be read."""
+    meta, kind = obj.metadata, type(obj).declaration.kind
+    about = f"regarding.kind={kind},regarding.name={meta.name},regarding.uid={meta.uid}"
+    try:
+        found = await client.list(EVENTS, Event, Selection(meta.namespace, fields=about))
+    except ApiError as error:
+        console.note(f"without events: {error.message}")
+        return []
+    return latest(found.items)
+
+
+def _exit(obj: Resource) -> None:
+    if not is_ready(obj):
+        raise typer.Exit(1)

@@ -1,0 +1,253 @@
+"""The assembler, only writer of proxies' specs: all that one cluster runs, compiled from all Modules in one write."""
+
+import base64
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from starling.aio import SYSTEM_CLOCK, Clock
+from starling.api import Cluster, Module, ProxyAssemblage
+from starling.api.v1alpha1 import AssemblageSpec, Entry
+from starling.controllers.cluster import key_of
+from starling.controllers.secrets import SECRETS, Secrets, credentials_name, hub_credentials_name, packed
+from starling.controllers.views import Proxy
+from starling.controllers.world import World
+from starling.fleet import Claim, assemble, check_size, make_entry, selects
+from starling.kube import AlreadyExists, Client, NotFound
+from starling.objects import digest
+from starling.runtime import Controller, Group, Key, Recorder, Result
+
+__all__ = ["Assembler"]
+
+LOG = logging.getLogger(__name__)
+CREDENTIALS_EVERY: Final = 300.0
+"""Seconds after which credentials are compared with what they were copied from; they change without being asked for."""
+
+_PROXIES: Final = ProxyAssemblage.declaration.resource
+
+
+class Assembler:
+    """Compiles. Mutable: for each cluster, a digest of the credentials and the generation that it wrote last."""
+
+    def __init__(
+        self, client: Client, secrets: Secrets, recorder: Recorder, instance: str, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._client = client
+        self._secrets = secrets
+        self._recorder = recorder
+        self._instance = instance
+        self._clock = clock
+        self._credentials: dict[Key, str] = {}
+        self._wrote: dict[Key, int] = {}
+
+    def join(self, group: Group, world: World) -> None:
+        """Run with a group."""
+        self._world = world
+        self._controller = group.controller(Controller("assembler", self.reconcile, at_once=16, clock=self._clock))
+        world.clusters.listen(self._cluster_changed)
+        world.modules.listen(self._module_changed)
+        world.proxies.listen(self._proxy_changed)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """Have one cluster's ProxyAssemblage say what the cluster is to run."""
+        cluster = self._world.clusters.get(key)
+        if cluster is None:
+            self._credentials.pop(key, None)
+            self._wrote.pop(key, None)
+            return None
+        ref = _PROXIES.ref(key.name, key.namespace)
+        try:
+            proxy = (await self._client.get(ref)).decode(ProxyAssemblage)
+        except NotFound:
+            if cluster.metadata.deletion_timestamp is None:
+                await self._create(cluster)
+            return None
+        spec = self._spec(cluster, proxy)
+        check_size(spec.syncs)
+        wait = await self._copy_credentials(key, cluster, spec)
+        if spec != proxy.spec:
+            await self._write(proxy, spec)
+        return Result(wait)
+
+    def _spec(self, cluster: Cluster, proxy: ProxyAssemblage) -> AssemblageSpec:
+        before, status = proxy.spec, proxy.status
+        syncs, adopted = before.syncs, before.adopted
+        if status.assemblage and status.assemblage != adopted:
+            known = {each.name for each in syncs}
+            syncs = (*syncs, *(each for each in status.imported if each.name not in known))
+            adopted = status.assemblage
+        elif adopted and cluster.metadata.deletion_timestamp is None:
+            syncs = assemble(syncs, self._claims(cluster, proxy))
+        return AssemblageSpec(
+            instance=self._instance,
+            mode=cluster.spec.mode,
+            adopted=adopted,
+            released=cluster.metadata.deletion_timestamp is not None,
+            syncs=tuple(sorted(syncs, key=lambda each: each.name)),
+        )
+
+    def _claims(self, cluster: Cluster, proxy: ProxyAssemblage) -> list[Claim]:
+        """What each Module says of this cluster; one that says nothing, and has nothing there, is left out."""
+        namespace, name = cluster.metadata.namespace, cluster.metadata.name
+        entries = {each.name for each in proxy.spec.syncs}
+        reported = {each.name: each.target for each in proxy.status.syncs}
+        about = {"metadata": msgspec.to_builtins(cluster.metadata), "spec": msgspec.to_builtins(cluster.spec)}
+        held = cluster.spec.mode != "Active"
+        found = []
+        for module in self._world.modules.items():
+            called = module.metadata.name
+            if module.metadata.namespace != namespace:
+                continue
+            admitted = next((each for each in module.status.admitted if each.cluster == name), None)
+            if called not in entries and (admitted is None or held):
+                continue
+            deleting = module.metadata.deletion_timestamp is not None
+            found.append(
+                Claim(
+                    module=called,
+                    target=module.status.target,
+                    admission=module.status.admission,
+                    admitted=admitted is not None and not held and not deleting,
+                    restore=admitted is not None and admitted.restore,
+                    leave=admitted is not None and admitted.leave,
+                    reported=reported.get(called, ""),
+                    selected=deleting or selects(module.spec.selector, cluster.metadata.labels),
+                    deleting=deleting and module.status.phase == "Removing",
+                    make=self._maker(module, about),
+                )
+            )
+        return found
+
+    def _maker(self, module: Module, about: dict[str, Any]) -> Callable[[str], Entry | None]:
+        namespace, called = module.metadata.namespace, module.metadata.name
+        cluster = about["metadata"]["name"]
+
+        def make(target: str) -> Entry | None:
+            revision = self._world.revisions.get(namespace, called, target)
+            if revision is None:
+                return None
+            unit = f"{self._instance}/{namespace}/Module.{called}@{cluster}"
+            credentials = credentials_name(self._instance)
+            return make_entry(revision, about, name=called, unit=unit, admission=0, credentials=credentials)
+
+        return make
+
+    async def _create(self, cluster: Cluster) -> None:
+        """A proxy that knows nothing yet of what the cluster runs."""
+        meta, declared = cluster.metadata, Cluster.declaration
+        proxy = {
+            "apiVersion": f"{declared.group}/{declared.version}",
+            "kind": "ProxyAssemblage",
+            "metadata": {
+                "name": meta.name,
+                "namespace": meta.namespace,
+                "ownerReferences": [_owner(cluster)],
+            },
+            "spec": msgspec.to_builtins(AssemblageSpec(instance=self._instance, mode=cluster.spec.mode)),
+        }
+        try:
+            answer = await self._client.create(_PROXIES, proxy, namespace=meta.namespace)
+        except AlreadyExists:
+            return  # the watch is about to tell
+        self._world.proxies.learn(answer.decode(Proxy))
+
+    async def _write(self, proxy: ProxyAssemblage, spec: AssemblageSpec) -> None:
+        """Onto the state that was compiled from; every field is said, so that none stays from before."""
+        meta = proxy.metadata
+        patch = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "spec": {
+                "instance": spec.instance,
+                "mode": spec.mode,
+                "adopted": spec.adopted,
+                "released": spec.released,
+                "syncs": msgspec.to_builtins(spec.syncs),
+            },
+        }
+        written = (await self._client.merge_patch(_PROXIES.ref(meta.name, meta.namespace), patch)).decode(Proxy)
+        self._wrote[written.key] = written.metadata.generation
+        self._world.proxies.learn(written)
+
+    # Credentials
+
+    async def _copy_credentials(self, key: Key, cluster: Cluster, spec: AssemblageSpec) -> float | None:
+        """Have the cluster's Secret hold just what its entries need, before they need it; seconds to the next look."""
+        wanted: dict[str, bytes] = {}
+        names = {git.secret_ref.key for each in spec.syncs if (git := each.source.git) and git.secret_ref}
+        for name in sorted(names - {""}):
+            data = await self._secrets.data(key.namespace, name)
+            if data is None:
+                LOG.warning("%s: there is no Secret %s/%s for its sources", key, key.namespace, name)
+                continue
+            wanted[name] = packed(data)
+        if not names and key not in self._credentials:
+            return None
+        encoded = {name: base64.b64encode(value).decode() for name, value in wanted.items()}
+        state = digest(encoded)
+        if self._credentials.get(key) != state:
+            await self._write_credentials(cluster, encoded)
+            self._credentials[key] = state
+        return CREDENTIALS_EVERY if names else None
+
+    async def _write_credentials(self, cluster: Cluster, data: dict[str, str]) -> None:
+        meta = cluster.metadata
+        ref = SECRETS.ref(hub_credentials_name(meta.name), meta.namespace)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": ref.name, "namespace": ref.namespace, "ownerReferences": [_owner(cluster)]},
+            "type": "Opaque",
+            "data": data,
+        }
+        await self._client.apply(ref, body)
+
+    # What has changed
+
+    def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
+        if after is None:
+            return
+        if before is None or _matters(before) != _matters(after):
+            self._controller.add(key_of(after))
+
+    def _module_changed(self, before: Module | None, after: Module | None) -> None:
+        """Those clusters compile anew whose admission has changed; all that have it if it is to be removed."""
+        if before is None or after is None:
+            return  # what begins is compiled anyway; what has gone leaves its entries alone
+        namespace = after.metadata.namespace
+        for admitted in set(after.status.admitted) - set(before.status.admitted):
+            self._controller.add(Key(namespace, admitted.cluster))
+        if after.status.phase == "Removing" and before.status.phase != "Removing":
+            for proxy in self._world.proxies.items():
+                if proxy.metadata.namespace == namespace and proxy.entry(after.metadata.name) is not None:
+                    self._controller.add(proxy.key)
+
+    def _proxy_changed(self, before: Proxy | None, after: Proxy | None) -> None:
+        if after is None:
+            if before is not None:
+                self._controller.add(before.key)  # someone deleted it: the cluster is found anew
+        elif after.status.assemblage and after.status.assemblage != after.spec.adopted:
+            self._controller.add(after.key)
+        elif (
+            before is not None and before.spec != after.spec and self._wrote.get(after.key) != after.metadata.generation
+        ):
+            self._controller.add(after.key)  # someone else wrote there
+
+
+def _matters(cluster: Cluster) -> tuple[object, ...]:
+    """What an assembly depends on."""
+    meta = cluster.metadata
+    return meta.labels, meta.annotations, cluster.spec, meta.deletion_timestamp is None
+
+
+def _owner(cluster: Cluster) -> dict[str, Any]:
+    declared, meta = Cluster.declaration, cluster.metadata
+    return {
+        "apiVersion": f"{declared.group}/{declared.version}",
+        "kind": declared.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }

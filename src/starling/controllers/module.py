@@ -1,0 +1,366 @@
+"""Module: what its clusters are to run, and which of them may move now.
+
+Two steps, each safe to die in. Here: the target is worked out and written down as a ControllerRevision, the pure
+decision of `fleet.rollout` is recorded in status, onto the state that was read. There (`assembler`): only clusters that
+the record admits get the target.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from starling.aio import SYSTEM_CLOCK, Clock
+from starling.api import Cluster, Condition, Module, RolloutPolicy, Source, conditions
+from starling.api.v1alpha1 import CredentialsReference, ExactGit, LocalSecretReference, ModuleStatus, Rollout
+from starling.controllers.repositories import Repositories
+from starling.controllers.secrets import Secrets
+from starling.controllers.terminating import is_terminating
+from starling.controllers.views import Proxy, changed_names
+from starling.controllers.world import World
+from starling.controllers.writing import CONFIRM, says_the_same, set_finalizer, write_status
+from starling.errors import InputError, StarlingError
+from starling.fleet import Decision, Facts, Member, ModuleRevision, decide, paths_used, selects, target_of
+from starling.kube import Client
+from starling.rendering import Package
+from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result
+
+__all__ = ["FINALIZER", "ModuleController"]
+
+LOG = logging.getLogger(__name__)
+FINALIZER: Final = "starling.dev/module"
+GATHER: Final = 0.1
+"""Seconds for which what clusters report is gathered, so that one look and one write do for many."""
+
+
+class ModuleController:
+    """Rolls Modules out. Mutable: content digests that were worked out before."""
+
+    def __init__(
+        self,
+        client: Client,
+        repositories: Repositories,
+        secrets: Secrets,
+        recorder: Recorder,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._client = client
+        self._repositories = repositories
+        self._secrets = secrets
+        self._recorder = recorder
+        self._clock = clock
+        self._contents: dict[tuple[str, str, str, str], str] = {}
+
+    def join(self, group: Group, world: World) -> None:
+        """Run with a group."""
+        self._world = world
+        self._controller = group.controller(Controller("module", self.reconcile, at_once=8, clock=self._clock))
+        world.modules.listen(lambda _, after: self._controller.add(key_of(after)) if after is not None else None)
+        world.sources.listen(self._source_changed)
+        world.policies.listen(self._policy_changed)
+        world.clusters.listen(self._cluster_changed)
+        world.proxies.listen(self._proxy_changed)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """Decide what one Module may do now, and write that down."""
+        module = self._world.modules.get(key)
+        if module is None:
+            return None
+        if module.metadata.deletion_timestamp is not None:
+            return await self._remove(module)
+        if FINALIZER not in module.metadata.finalizers:
+            module = await set_finalizer(self._client, module, FINALIZER, present=True)
+            self._world.modules.learn(module)
+        problem: StarlingError | None = None
+        target, revision, source_revision = module.status.target, module.status.revision, module.status.source_revision
+        policy = Rollout(paused=True)
+        try:
+            policy = self._policy(module)
+            made = await self._wanted(module)
+            target, source_revision = made.target, made.revision
+            if target != module.status.target:
+                await self._world.revisions.ensure(module, made)
+                known = self._world.revisions.get(key.namespace, key.name, target)
+                revision = known.revision if known is not None else made.revision
+        except StarlingError as error:
+            problem = error
+        members = self._members(module)
+        decision = decide(policy, self._facts(module, target), members, self._clock.now())
+        status = self._status(module, decision, problem)
+        status = msgspec.structs.replace(status, target=target, revision=revision, source_revision=source_revision)
+        await self._write(module, status)
+        await self._world.revisions.tidy(module, {target, decision.last_good, *(each.entry or "" for each in members)})
+        if problem is not None and not isinstance(problem, InputError | NotFetched):
+            raise problem  # and try again, ever more slowly
+        return Result(decision.recheck_after)
+
+    # What is wanted
+
+    def _policy(self, module: Module) -> Rollout:
+        spec, namespace = module.spec, module.metadata.namespace
+        policy = spec.rollout or Rollout()
+        if spec.policy_ref is not None:
+            found = self._world.policies.get(Key(namespace, spec.policy_ref.name))
+            if found is None:
+                raise InputError(f"there is no RolloutPolicy {namespace}/{spec.policy_ref.name}")
+            policy = found.spec
+        unknown = {
+            "stages": policy.stages,
+            "windows": policy.windows,
+            "jitter": policy.jitter not in ("", "0s"),
+            "onFailure": policy.on_failure != "Pause",
+            "supersede": policy.supersede != "Now",
+            "unreachable": policy.unreachable != "Skip",
+        }
+        if wanted := [name for name, given in unknown.items() if given]:
+            raise InputError(
+                f"this version of Starling can't roll out with {', '.join(wanted)} yet; nothing moves",
+                hint="maxConcurrent, maxFailures, timeout and paused are what it knows",
+            )
+        return policy
+
+    async def _wanted(self, module: Module) -> ModuleRevision:
+        """The target as it is wanted now, and what it stands for."""
+        git, revision, artifact = self._exact(module)
+        package = _package(module)
+        credentials = await self._secrets.credentials(module.metadata.namespace, git.secret_ref)
+        contents = {}
+        for path in paths_used(module.spec):
+            place = (git.url, artifact or git.commit, path, package or "")
+            if place not in self._contents:
+                self._contents[place] = await self._repositories.content(
+                    git, credentials, path, package, known=artifact
+                )
+            contents[path] = self._contents[place]
+        return ModuleRevision(
+            template=module.spec.sync,
+            overrides=module.spec.overrides,
+            source=git,
+            revision=revision,
+            target=target_of(module.spec, contents),
+        )
+
+    def _exact(self, module: Module) -> tuple[ExactGit, str, str]:
+        """The commit to use, how people call it, and the digest of its files where a Source has fetched them."""
+        template, namespace = module.spec.sync, module.metadata.namespace
+        if (git := template.source.git) is not None:
+            return git, _exact_name(git.tag or "", git.commit), ""
+        name = template.source.name or ""
+        source = self._world.sources.get(Key(namespace, name))
+        if source is None:
+            raise InputError(f"there is no Source {namespace}/{name}")
+        found = source.status.artifact
+        if template.revision and (found is None or template.revision != found.revision):
+            revision, digest = template.revision, ""
+        elif found is None:
+            raise NotFetched(f"Source {namespace}/{name} has fetched nothing yet")
+        else:
+            revision, digest = found.revision, found.digest
+        called, _, commit = revision.rpartition("@")
+        spec = source.spec
+        git = ExactGit(
+            url=spec.git.url,
+            commit=commit.partition(":")[2],
+            tag=called or None,
+            secret_ref=_reference(spec.git.secret_ref),
+            submodules=spec.git.submodules,
+            ignore=spec.ignore,
+        )
+        return git, revision, digest
+
+    # What is there
+
+    def _members(self, module: Module) -> list[Member]:
+        namespace, name = module.metadata.namespace, module.metadata.name
+        found = []
+        for cluster in self._world.clusters.items():
+            if cluster.metadata.namespace != namespace or cluster.metadata.deletion_timestamp is not None:
+                continue
+            proxy = self._world.proxies.get(Key(namespace, cluster.metadata.name))
+            selected = selects(module.spec.selector, cluster.metadata.labels)
+            entry = proxy.entry(name) if proxy is not None else None
+            state = proxy.state(name) if proxy is not None else None
+            if not selected and entry is None and state is None:
+                continue
+            found.append(
+                Member(
+                    name=cluster.metadata.name,
+                    selected=selected,
+                    entry=entry.target if entry is not None else None,
+                    admission=entry.admission if entry is not None else 0,
+                    reported=state.target if state is not None else "",
+                    state=state.state if state is not None else "",
+                    acknowledged=proxy.acknowledged if proxy is not None else False,
+                    listed=state is not None,
+                    reachable=cluster.status.phase == "Ready",
+                    adopted=proxy.adopted if proxy is not None else False,
+                    mode=cluster.spec.mode,
+                )
+            )
+        return sorted(found, key=lambda each: each.name)
+
+    def _facts(self, module: Module, target: str) -> Facts:
+        status = module.status
+        return Facts(
+            target=target,
+            previous=status.target,
+            leaving=frozenset(each.cluster for each in status.admitted if each.leave),
+            last_good=status.last_good,
+            admission=status.admission,
+            admitted=status.admitted,
+            confirmed=module.metadata.annotations.get(CONFIRM, ""),
+            suspended=module.spec.suspend,
+        )
+
+    # What comes of it
+
+    def _status(self, module: Module, decision: Decision, problem: StarlingError | None) -> ModuleStatus:
+        before, generation, now = module.status, module.metadata.generation, self._clock.now()
+        told: tuple[Condition, ...]
+        if problem is not None:
+            told = conditions.failed(before.conditions, generation, now, problem)
+        elif decision.phase == "Succeeded":
+            told = conditions.ready(before.conditions, generation, now, decision.message, decision.phase)
+        else:
+            told = conditions.reconciling(before.conditions, generation, now, decision.message, decision.phase)
+        return msgspec.structs.replace(
+            before,
+            observed_generation=generation,
+            conditions=told,
+            phase=decision.phase,
+            last_good=decision.last_good,
+            admission=decision.admission,
+            admitted=tuple(
+                msgspec.structs.replace(each, leave=each.cluster in decision.leaving) for each in decision.admitted
+            ),
+            summary=decision.summary,
+        )
+
+    async def _write(self, module: Module, status: ModuleStatus) -> None:
+        before = module.status
+        if says_the_same(before, status):
+            return
+        # Onto the state that was read: an old leader, or a stale cache, may not admit anybody.
+        onto = module.metadata.resource_version
+        self._world.modules.learn(await write_status(self._client, module, status, onto=onto))
+        self._tell(module, before, status)
+
+    def _tell(self, module: Module, before: ModuleStatus, after: ModuleStatus) -> None:
+        about = ObjectReference.of(module)
+        if after.target != before.target:
+            self._recorder.event(about, "NewTarget", f"{after.revision} is to be rolled out")
+        new = {each.cluster for each in after.admitted} - {each.cluster for each in before.admitted}
+        if new:
+            names = ", ".join(sorted(new)[:10]) + (f" and {len(new) - 10} more" if len(new) > 10 else "")
+            self._recorder.event(about, "Admitted", f"{names} may move to {after.revision}")
+        if after.phase != before.phase and after.phase in ("Succeeded", "Degraded", "Waiting"):
+            message = next((each.message for each in after.conditions if each.type == "Ready"), after.phase)
+            self._recorder.event(about, after.phase, message, warning=after.phase == "Degraded")
+
+    # Removal
+
+    async def _remove(self, module: Module) -> Result | None:
+        """Have every cluster lose its entry, and drop our finalizer once those that are there have said so.
+
+        If the kind or the namespace is going away, nobody meant to take this off the clusters: then it stays there.
+        """
+        if FINALIZER not in module.metadata.finalizers:
+            return None
+        namespace = module.metadata.namespace
+        if module.status.phase != "Removing" and await is_terminating(self._client, Module, namespace):
+            await set_finalizer(self._client, module, FINALIZER, present=False)
+            return None
+        left = [each for each in self._members(module) if each.entry is not None or (each.listed and each.reachable)]
+        if not left:
+            await set_finalizer(self._client, module, FINALIZER, present=False)
+            return None
+        message = f"being removed from {len(left)} clusters"
+        generation, now = module.metadata.generation, self._clock.now()
+        told = conditions.reconciling(module.status.conditions, generation, now, message, "Removing")
+        status = msgspec.structs.replace(
+            module.status, phase="Removing", conditions=told, observed_generation=generation
+        )
+        await self._write(module, status)
+        return None
+
+    # What has changed
+
+    def _source_changed(self, before: Source | None, after: Source | None) -> None:
+        source = after or before
+        assert source is not None
+        if before is not None and after is not None and before.status.artifact == after.status.artifact:
+            return
+        self._add(
+            each for each in self._of(source.metadata.namespace) if each.spec.sync.source.name == source.metadata.name
+        )
+
+    def _policy_changed(self, before: RolloutPolicy | None, after: RolloutPolicy | None) -> None:
+        policy = after or before
+        assert policy is not None
+        modules = self._of(policy.metadata.namespace)
+        self._add(
+            each
+            for each in modules
+            if each.spec.policy_ref is not None and each.spec.policy_ref.name == policy.metadata.name
+        )
+
+    def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
+        cluster = after or before
+        assert cluster is not None
+        if before is not None and after is not None and _standing(before) == _standing(after):
+            return
+        self._add(self._of(cluster.metadata.namespace), GATHER)
+
+    def _proxy_changed(self, before: Proxy | None, after: Proxy | None) -> None:
+        proxy = after or before
+        assert proxy is not None
+        namespace = proxy.metadata.namespace
+        if before is None or after is None or before.adopted != after.adopted:
+            self._add(self._of(namespace), GATHER)
+            return
+        for name in changed_names(before, after):
+            self._controller.add_after(Key(namespace, name), GATHER)
+
+    def _of(self, namespace: str) -> Sequence[Module]:
+        return [each for each in self._world.modules.items() if each.metadata.namespace == namespace]
+
+    def _add(self, modules: Iterable[Module], after: float = 0.0) -> None:
+        for module in modules:
+            if after:
+                self._controller.add_after(key_of(module), after)
+            else:
+                self._controller.add(key_of(module))
+
+
+class NotFetched(StarlingError):
+    """A Source has no version yet."""
+
+    reason = "NotFetched"
+
+
+def key_of(module: Module) -> Key:
+    """Which Module."""
+    return Key(module.metadata.namespace, module.metadata.name)
+
+
+def _standing(cluster: Cluster) -> tuple[object, ...]:
+    meta = cluster.metadata
+    return meta.labels, cluster.spec.mode, cluster.status.phase, meta.deletion_timestamp is None
+
+
+def _package(module: Module) -> Package | None:
+    said = module.spec.sync.package
+    if said is None:
+        return None
+    return Package.HELM if said.helm is not None else Package.PLAIN if said.plain is not None else Package.KUSTOMIZE
+
+
+def _exact_name(called: str, commit: str) -> str:
+    exact = f"sha{1 if len(commit) == 40 else 256}:{commit}"
+    return f"{called}@{exact}" if called else exact
+
+
+def _reference(reference: LocalSecretReference | None) -> CredentialsReference | None:
+    return CredentialsReference(name=reference.name) if reference is not None else None

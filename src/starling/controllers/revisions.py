@@ -1,0 +1,108 @@
+"""A Module's history: one ControllerRevision per target, written before any status names it, never changed."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from starling.api import Module, ObjectMeta
+from starling.api.meta import Fields
+from starling.fleet import ModuleRevision
+from starling.kube import AlreadyExists, Client, NotFound, Resource
+from starling.objects import digest, short_digest
+from starling.runtime import Informer
+
+__all__ = ["MODULE_LABEL", "REVISIONS", "Revision", "Revisions"]
+
+REVISIONS: Final = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", namespaced=True)
+MODULE_LABEL: Final = "starling.dev/module"
+KEPT: Final = 10
+
+
+class Revision(Fields, frozen=True, kw_only=True):
+    """A ControllerRevision of a Module."""
+
+    metadata: ObjectMeta
+    data: ModuleRevision
+    revision: int = 0
+
+
+class Revisions:
+    """Reads them from an informer, and writes new ones."""
+
+    def __init__(self, client: Client, informer: Informer[Revision]) -> None:
+        self._client = client
+        self._informer = informer
+        self._found: dict[tuple[str, str], dict[str, Revision]] = {}
+        informer.listen(self._changed)
+
+    def of(self, namespace: str, module: str) -> dict[str, Revision]:
+        """A Module's revisions by target."""
+        return self._found.get((namespace, module), {})
+
+    def get(self, namespace: str, module: str, target: str) -> ModuleRevision | None:
+        """What a target stands for, if that is still known."""
+        found = self.of(namespace, module).get(target)
+        return found.data if found is not None else None
+
+    async def ensure(self, module: Module, data: ModuleRevision) -> None:
+        """Have a target written down; what it stands for never changes."""
+        meta = module.metadata
+        known = self.of(meta.namespace, meta.name)
+        if data.target in known:
+            return
+        number = max((each.revision for each in known.values()), default=0) + 1
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"{meta.name}-{short_digest(digest(data.target))}",
+                "namespace": meta.namespace,
+                "labels": {MODULE_LABEL: _label(meta.name)},
+                "ownerReferences": [_owner(module)],
+            },
+            "revision": number,
+            "data": msgspec.to_builtins(data),
+        }
+        try:
+            answer = await self._client.create(REVISIONS, body, namespace=meta.namespace)
+        except AlreadyExists:
+            answer = await self._client.get(REVISIONS.ref(body["metadata"]["name"], meta.namespace))
+        self._informer.learn(answer.decode(Revision))
+
+    async def tidy(self, module: Module, in_use: Iterable[str]) -> None:
+        """Take away the oldest beyond ten that nobody is at."""
+        meta, needed = module.metadata, set(in_use)
+        known = sorted(self.of(meta.namespace, meta.name).values(), key=lambda each: each.revision, reverse=True)
+        for each in known[KEPT:]:
+            if each.data.target not in needed:
+                with suppress(NotFound):
+                    await self._client.delete(REVISIONS.ref(each.metadata.name, meta.namespace))
+
+    def _changed(self, before: Revision | None, after: Revision | None) -> None:
+        if before is not None and (place := _place(before)) in self._found:
+            self._found[place].pop(before.data.target, None)
+        if after is not None:
+            self._found.setdefault(_place(after), {})[after.data.target] = after
+
+
+def _place(revision: Revision) -> tuple[str, str]:
+    owners = [each.name for each in revision.metadata.owner_references if each.kind == "Module"]
+    return revision.metadata.namespace, owners[0] if owners else ""
+
+
+def _label(name: str) -> str:
+    return name if len(name) <= 63 else short_digest(digest(name))
+
+
+def _owner(module: Module) -> dict[str, Any]:
+    declared, meta = Module.declaration, module.metadata
+    return {
+        "apiVersion": f"{declared.group}/{declared.version}",
+        "kind": declared.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }

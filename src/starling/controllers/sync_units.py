@@ -1,0 +1,206 @@
+"""What a Sync means to the engine: which unit it is, as whom that acts, and which exact version it wants. Pure."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from starling.api import PLATFORM_NAMESPACE, Assemblage, Source, Sync, seconds
+from starling.api.v1alpha1 import CredentialsReference, ExactGit
+from starling.controllers.writing import CONFIRM
+from starling.engine import IgnoredDifference, Limits, Unit
+from starling.errors import InputError
+from starling.kube import Identity
+from starling.runtime import Key
+from starling.sources import Version
+
+__all__ = [
+    "DEFAULT_ACCOUNT",
+    "FINALIZER",
+    "HERE",
+    "Surroundings",
+    "SyncSettings",
+    "account_of",
+    "controller_of",
+    "exact_git",
+    "key_of",
+    "revision_of",
+    "unit_id",
+    "unit_of",
+    "variables",
+]
+
+FINALIZER: Final = "starling.dev/sync"
+HERE: Final = "here"
+"""The one cluster that the engine knows: everything lands where the agent is."""
+
+DEFAULT_ACCOUNT: Final = "starling"
+_REVISION: Final = re.compile(r"(?:.+@)?sha(?:1:[0-9a-f]{40}|256:[0-9a-f]{64})")
+
+
+class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What units that no hub has named are called after, and the engine's bounds."""
+
+    instance: str = "local"
+    cluster: str = "this"
+    limits: Limits = Limits()
+    processors: int = 8
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a Sync's meaning depends on besides itself.
+
+    `controller` is the Assemblage that it belongs to, `source` the Source it names, if these are there. `terminating`:
+    its namespace or its very kind is being deleted, so nobody asked for what it would take along.
+    """
+
+    controller: Assemblage | None = None
+    source: Source | None = None
+    terminating: bool = False
+
+
+def key_of(obj: Sync | Assemblage | Source) -> Key:
+    """An object's place among its kind."""
+    return Key(obj.metadata.namespace, obj.metadata.name)
+
+
+def controller_of(sync: Sync, find: Callable[[Key], Assemblage | None]) -> Assemblage | None:
+    """The Assemblage that controls a Sync: that very one, and of its own namespace."""
+    for owner in sync.metadata.owner_references:
+        if owner.controller and owner.kind == "Assemblage" and owner.api_version.startswith("starling.dev/"):
+            found = find(Key(sync.metadata.namespace, owner.name))
+            return found if found is not None and found.metadata.uid == owner.uid else None
+    return None
+
+
+def unit_id(sync: Sync, controller: Assemblage | None, settings: SyncSettings) -> str:
+    """The id of a Sync's unit: what the hub calls it if an Assemblage controls it, else made of its own name.
+
+    InputError if the hub's is none, or of another namespace than its own: namespaces correspond by name.
+    """
+    namespace, name = key_of(sync)
+    if controller is None:
+        return f"{settings.instance}/{namespace}/Sync.{name}@{settings.cluster}"
+    said = sync.spec.unit
+    if ":" in said or said.count("/") < 2 or said.split("/", 2)[1] != namespace:
+        raise InputError(
+            f"Sync {namespace}/{name} says that it is the unit {said!r}, which is none of the namespace {namespace}",
+            hint="its hub writes <instance>/<namespace>/<kind>.<name>@<cluster> there",
+        )
+    return said
+
+
+def unit_of(sync: Sync, identity: str, around: Surroundings) -> Unit:
+    """The unit that a Sync is, by this id."""
+    spec, deleting = sync.spec, sync.metadata.deletion_timestamp is not None
+    # Who removes what is suspended, as in Flux, or what goes down with its namespace, hasn't asked for its objects.
+    orphaned = deleting and (spec.suspend or around.terminating)
+    platform = sync.metadata.namespace == PLATFORM_NAMESPACE
+    return Unit(
+        id=identity,
+        cluster=HERE,
+        revision=_known_revision(sync, around.source),
+        target_namespace=spec.target_namespace,
+        default_namespace="default" if platform else sync.metadata.namespace,
+        # The account and its rights go down with the namespace too; taking our marks off needs nobody's leave.
+        identity=None if around.terminating else account_of(sync),
+        prune=spec.prune,
+        allow_empty=spec.allow_empty,
+        confirm=sync.metadata.annotations.get(CONFIRM, ""),
+        force=spec.force,
+        deletion_policy="Orphan" if orphaned else spec.deletion_policy,
+        interval=seconds(spec.interval),
+        timeout=seconds(spec.timeout),
+        ignore_differences=tuple(
+            IgnoredDifference(
+                group=each.group, kind=each.kind, namespace=each.namespace, name=each.name,
+                json_pointers=each.json_pointers,
+            )
+            for each in spec.ignore_differences
+        ),
+        held=_held(sync, around),
+        deleting=deleting,
+    )  # fmt: skip
+
+
+def account_of(sync: Sync) -> Identity | None:
+    """Whom a Sync acts as; None, with our own rights, in the platform namespace alone."""
+    namespace, name = sync.metadata.namespace, sync.spec.service_account_name
+    if namespace == PLATFORM_NAMESPACE and not name:
+        return None
+    return Identity.service_account(namespace, name or DEFAULT_ACCOUNT)
+
+
+def exact_git(sync: Sync, source: Source | None) -> tuple[ExactGit, str]:
+    """The commit that a Sync wants, and how people call that version; InputError if that can't be told."""
+    spec, namespace = sync.spec, sync.metadata.namespace
+    if spec.source.git is not None:
+        return spec.source.git, revision_of(spec.source.git)
+    if source is None:
+        raise InputError(f"there is no Source {namespace}/{spec.source.name}")
+    git, artifact = source.spec.git, source.status.artifact
+    found = artifact.revision if artifact is not None else ""
+    revision = spec.revision or found
+    if not _REVISION.fullmatch(revision):
+        raise InputError(
+            f"Sync {key_of(sync)} wants the revision {revision!r} of Source {namespace}/{spec.source.name}, "
+            "which names no commit",
+            hint="write it as Source.status.revision has it: main@sha1:…",
+        )
+    if git.verify is not None and revision != found:
+        raise InputError(
+            f"Source {namespace}/{spec.source.name} wants signatures, and nobody has checked those of {revision}",
+            hint="say which version to stay at in the Source's ref",
+        )
+    reference = CredentialsReference(name=git.secret_ref.name) if git.secret_ref is not None else None
+    name, _, commit = revision.rpartition("@")
+    return ExactGit(
+        url=git.url, commit=commit.partition(":")[2], tag=name or None, secret_ref=reference,
+        submodules=git.submodules, ignore=source.spec.ignore,
+    ), revision  # fmt: skip
+
+
+def revision_of(git: ExactGit) -> str:
+    """An exact commit as people read it: v1.2.3@sha1:…, or sha1:… alone."""
+    return Version(f"refs/tags/{git.tag}" if git.tag else "", git.commit, git.commit).revision
+
+
+def variables(sync: Sync, controller: Assemblage | None) -> dict[str, str]:
+    """What manifests may mention as ${NAME}: what the hub has resolved, or what a Sync of its own says itself."""
+    if controller is not None:
+        return {each.name: each.value for each in sync.spec.values}
+    found: dict[str, str] = {}
+    for binding in sync.spec.bindings:
+        if binding.value is None:
+            raise InputError(
+                f"the binding {binding.name} of Sync {key_of(sync)} refers to a Cluster, and those are on the hub",
+                hint="give it a value",
+            )
+        found[binding.name] = binding.value
+    return found
+
+
+def _known_revision(sync: Sync, source: Source | None) -> str:
+    try:
+        return exact_git(sync, source)[1]
+    except InputError:  # whoever needs it says so
+        return ""
+
+
+def _held(sync: Sync, around: Surroundings) -> str:
+    """Why nothing may be done now; what is let go isn't held."""
+    controller, deleting = around.controller, sync.metadata.deletion_timestamp is not None
+    if controller is not None and controller.spec.mode == "Frozen":
+        let_go = controller.spec.released or controller.metadata.deletion_timestamp is not None
+        return "" if around.terminating or let_go else "the cluster is frozen"
+    if deleting:
+        return ""
+    if sync.spec.suspend:
+        return "suspended"
+    name = sync.spec.source.name
+    if name is not None and around.source is None:
+        return f"there is no Source {sync.metadata.namespace}/{name}"
+    if name is not None and not sync.spec.revision and around.source is not None:
+        return "" if around.source.status.artifact else f"Source {sync.metadata.namespace}/{name} has no version yet"
+    return ""

@@ -1,0 +1,47 @@
+"""Decisions about a fleet of clusters: pure functions of what is recorded, without I/O or a clock.
+
+    selection    which clusters a selector picks
+    bindings     the values of a cluster's bindings
+    targets      what a rollout moves clusters to, as one digest
+    rollout      which clusters may move or be left now        Facts, Members → Decision
+    assembly     what one cluster runs                         entries, Claims → entries
+    delivery     what its own Assemblage becomes, and what is told of it
+    states       how far an entry is there                     Entry, Sync → EntryStatus
+
+How a change goes through: a Module's spec and the content of its paths make a *target*, kept as a `ModuleRevision`.
+`decide` admits clusters to it, and that is recorded in the Module before anything else happens. Only then does
+`assemble` give an admitted cluster the entry that `make_entry` makes of the revision; any other keeps the target that
+it has. `local_spec` carries entries down, `entry_status` and `report` tell how they fare, and `decide` hears of it as
+`Member`s. Any step may be done twice, late, or by two at once: what is recorded, and each entry's admission counter,
+keep the bounds.
+"""
+
+from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry
+from starling.fleet.bindings import BindingError, resolve_bindings
+from starling.fleet.delivery import local_spec, report
+from starling.fleet.rollout import Decision, Facts, Member, decide
+from starling.fleet.selection import selects
+from starling.fleet.states import TRANSIENT, entry_status
+from starling.fleet.targets import paths_used, target_of
+
+__all__ = [
+    "LARGEST",
+    "TRANSIENT",
+    "BindingError",
+    "Claim",
+    "Decision",
+    "Facts",
+    "Member",
+    "ModuleRevision",
+    "assemble",
+    "check_size",
+    "decide",
+    "entry_status",
+    "local_spec",
+    "make_entry",
+    "paths_used",
+    "report",
+    "resolve_bindings",
+    "selects",
+    "target_of",
+]

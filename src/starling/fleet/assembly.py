@@ -1,0 +1,178 @@
+"""What one cluster is to run: an entry for each Module that may have one there.
+
+A Module's claim on a cluster says whether it selects it, and whether the cluster has been admitted to change. Entries
+move, and go, only by admission; whoever has seen less of a Module than an entry has leaves it alone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from starling.api.meta import Fields
+from starling.api.v1alpha1 import (
+    CredentialsReference,
+    Entry,
+    ExactGit,
+    ModuleOverride,
+    Package,
+    SourceReference,
+    SyncTemplate,
+)
+from starling.errors import InputError
+from starling.fleet.bindings import resolve_bindings
+from starling.fleet.selection import selects
+
+__all__ = ["LARGEST", "Claim", "ModuleRevision", "assemble", "check_size", "make_entry"]
+
+LARGEST: Final = 512 * 1024
+"""How many bytes all entries of a cluster may be; etcd refuses objects of about three times as much."""
+
+
+def _scheme() -> Literal[1]:
+    return 1
+
+
+class ModuleRevision(Fields, frozen=True, kw_only=True):
+    """All that a target was made from, as a ControllerRevision keeps it. `source` names the hub's own Secret."""
+
+    scheme: Literal[1] = msgspec.field(default_factory=_scheme)  # a plain default would be left out when encoding
+    template: SyncTemplate
+    overrides: tuple[ModuleOverride, ...] = ()
+    source: ExactGit
+    revision: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one Module wants of one cluster, as far as its record has been read.
+
+    `admission` is the Module's counter, `admitted` the one at which the cluster was admitted, None if it isn't; with
+    `restore`, to go back to what it `reported`, with `leave`, to lose the entry. `make` gives the entry for a target,
+    None if that isn't known.
+    """
+
+    module: str
+    target: str
+    admission: int
+    selected: bool
+    make: Callable[[str], Entry | None]
+    admitted: int | None = None
+    restore: bool = False
+    leave: bool = False
+    reported: str = ""
+    deleting: bool = False
+
+
+def make_entry(
+    revision: ModuleRevision, cluster: Mapping[str, Any], *, name: str, unit: str, admission: int, credentials: str
+) -> Entry:
+    """The entry of a cluster at a revision of a Module; `credentials` is the Secret there that holds them all."""
+    template = _overridden(revision, cluster["metadata"].get("labels") or {}, name)
+    fields = {field: getattr(template, field) for field in template.__struct_fields__}
+    fields |= {
+        "source": SourceReference(git=_with_credentials(revision.source, credentials)),
+        "bindings": (),
+        "values": resolve_bindings(template.bindings, cluster),
+    }
+    return Entry(name=name, unit=unit, target=revision.target, admission=admission, **fields)
+
+
+def _overridden(revision: ModuleRevision, labels: Mapping[str, str], module: str) -> SyncTemplate:
+    """The template with what the first override that picks the cluster says."""
+    template = revision.template
+    override = next((each for each in revision.overrides if selects(each.selector, labels)), None)
+    if override is None:
+        return template
+    if override.path is not None:
+        template = msgspec.structs.replace(template, path=override.path)
+    if not override.values:
+        return template
+    helm = template.package.helm if template.package is not None else None
+    if helm is None:
+        raise InputError(
+            f"Module {module}: an override has values, but the package isn't said to be a Helm chart",
+            hint="set sync.package.helm, or take the values out",
+        )
+    helm = msgspec.structs.replace(helm, values=_merged(helm.values, override.values))
+    return msgspec.structs.replace(template, package=Package(helm=helm))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, as Helm merges files of values: mappings key by key, of anything else the one above."""
+    found = dict(below)
+    for key, value in above.items():
+        before = found.get(key)
+        mappings = isinstance(before, dict) and isinstance(value, dict)
+        found[key] = _merged(found[key], value) if mappings else value
+    return found
+
+
+def _with_credentials(source: ExactGit, credentials: str) -> ExactGit:
+    if source.secret_ref is None:
+        return source
+    return msgspec.structs.replace(
+        source, secret_ref=CredentialsReference(name=credentials, key=source.secret_ref.name)
+    )
+
+
+def assemble(current: Sequence[Entry], claims: Sequence[Claim]) -> tuple[Entry, ...]:
+    """The entries of a cluster, from those it has and all Modules' claims; an entry that nobody claims stays."""
+    entries = {entry.name: entry for entry in current}
+    for claim in claims:
+        entry = _claimed(entries.pop(claim.module, None), claim)
+        if entry is not None:
+            entries[claim.module] = entry
+    return tuple(entries[name] for name in sorted(entries))
+
+
+def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
+    """The entry that a claim leads to; None: there is none, or no longer."""
+    if claim.deleting:
+        return None
+    if entry is not None and entry.admission > claim.admission:
+        return entry  # someone has read more of the Module's record than we have
+    if claim.restore:
+        return _restored(entry, claim) if entry is not None else None
+    if not claim.selected:
+        return None if claim.admitted is not None and claim.leave else entry
+    if claim.admitted is not None and not claim.leave:
+        return _moved(entry, claim, claim.admitted)
+    # As it is, but with bindings resolved now; a higher counter alone is no reason to write.
+    return _made(entry, claim, entry.target, entry.admission) or entry if entry is not None else None
+
+
+def _moved(entry: Entry | None, claim: Claim, admitted: int) -> Entry | None:
+    """The entry at the target, with the counter that tells so: a cluster may have been there before."""
+    counter = max(admitted, entry.admission) if entry is not None else admitted
+    return _made(entry, claim, claim.target, counter) or entry
+
+
+def _restored(entry: Entry, claim: Claim) -> Entry:
+    """The entry at what the cluster runs, with the newest counter: whoever has read less leaves it alone from now."""
+    made = _made(entry, claim, claim.reported or entry.target, claim.admission)
+    return made or msgspec.structs.replace(entry, admission=claim.admission)
+
+
+def _made(entry: Entry | None, claim: Claim, target: str, admission: int) -> Entry | None:
+    """The entry for a target, None if that isn't known; while the target is the same, the commit stays, too."""
+    made = claim.make(target)
+    if made is None:
+        return None
+    source = entry.source if entry is not None and entry.target == target else made.source
+    return msgspec.structs.replace(made, admission=admission, source=source)
+
+
+def check_size(entries: Iterable[Entry]) -> None:
+    """Refuse entries that are too much for one object; InputError names the largest."""
+    sizes = {entry.name: len(msgspec.json.encode(entry)) for entry in entries}
+    total = sum(sizes.values())
+    if total > LARGEST:
+        largest = max(sizes, key=lambda name: (sizes[name], name))
+        raise InputError(
+            f"the cluster's entries are {total} bytes in all, more than {LARGEST};"
+            f" that of Module {largest} is the largest, with {sizes[largest]}",
+            hint="make its values and overrides smaller, or give the cluster fewer Modules",
+        )

@@ -1,0 +1,115 @@
+"""The places that admitted clusters hold, and how they give them up.
+
+    admitted ─► entry is the target ─► acknowledged ─► reported it: succeeded, failed       gives it up
+        │ time is up, and it is there               has failed: stays in the record, holds no place
+        └ time is up, and it isn't there, and never heard of it: `restore`, until its entry is what it runs again
+
+To leave a cluster ends when it has no entry, and says so or can't be asked. What a cluster says counts only of an entry
+with the place's counter: any other may be from before. Nor is a place forgotten whose entry has a lower one, since
+whoever has read of the place may still move that: `restore` has the entry written with a counter that forbids it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from starling.api.v1alpha1 import Admitted
+from starling.fleet.facts import Facts, Member
+
+__all__ = ["Place", "places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An admitted cluster; one that is new or changed has no `admission` until it is given the next."""
+
+    member: Member
+    since: datetime
+    admission: int = 0
+    restore: bool = False
+    leave: bool = False
+    overdue: bool = False
+
+    @property
+    def admitted(self) -> Admitted:
+        """As it is recorded."""
+        return Admitted(
+            cluster=self.member.name,
+            since=self.since,
+            admission=self.admission,
+            leave=self.leave,
+            restore=self.restore,
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps others waiting; else it is only kept in mind."""
+        return not self.overdue and not self.restore
+
+    @property
+    def failed(self) -> bool:
+        """Whether the cluster had time enough to get to the target."""
+        return self.overdue and not self.leave and not self.restore
+
+    @property
+    def written(self) -> bool:
+        """Whether the cluster's entry is from this admission, or a later one."""
+        return self.member.entry is not None and self.member.admission >= self.admission
+
+
+def places(facts: Facts, members: Mapping[str, Member], timeout: timedelta, now: datetime) -> dict[str, Place]:
+    """The places still taken, by cluster; a cluster that is gone altogether takes none."""
+    found = {}
+    for each in facts.admitted:
+        if (member := members.get(each.cluster)) is None:
+            continue
+        overdue = now - each.since >= timeout
+        place = _still(Place(member, each.since, each.admission, each.restore, each.leave, overdue), facts, now)
+        if place is not None:
+            found[each.cluster] = place
+    return found
+
+
+def _still(place: Place, facts: Facts, now: datetime) -> Place | None:
+    """The place as it is from now on; None once it is given up."""
+    member, afresh = place.member, Place(place.member, now)
+    if place.restore:
+        return None if place.written or member.entry is None else place
+    if place.leave and not member.selected:
+        return _still_leaving(place, now)
+    if place.leave or facts.retargeted:  # it is to do something else
+        return _withdrawn(place) if place.overdue else afresh
+    if _arrived(place, facts.target):
+        return None
+    if not place.overdue:
+        return place
+    if not (member.selected and member.able):
+        return _withdrawn(place)
+    unmoved = member.entry != facts.target or not place.written  # then its time hasn't begun
+    return afresh if unmoved else place
+
+
+def _still_leaving(place: Place, now: datetime) -> Place | None:
+    member = place.member
+    if member.entry is None:
+        gone = not member.reachable or (member.acknowledged and not member.listed)
+        return None if gone else place
+    if not place.overdue:
+        return place
+    # Its time hasn't begun; nor will it, where nothing may be touched.
+    return Place(member, now, leave=True) if member.adopted and member.mode == "Active" else _withdrawn(place)
+
+
+def _withdrawn(place: Place) -> Place | None:
+    """A place whose time is up: none, once nobody can move the cluster's entry by it and the cluster has heard of it."""
+    member = place.member
+    unheard = not member.able and not member.acknowledged and bool(member.reported)
+    restorable = unheard and member.entry != member.reported
+    if member.entry is None or (place.written and not restorable):
+        return None
+    return replace(place, admission=0, leave=False, restore=True)
+
+
+def _arrived(place: Place, target: str) -> bool:
+    member = place.member
+    return place.written and member.acknowledged and member.reports(target, "succeeded", "failed")

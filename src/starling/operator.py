@@ -1,0 +1,208 @@
+"""The composition root: the only place that puts concrete things together, for the hub and for a cluster.
+
+`run_controller` is the hub: Sources, Clusters, Modules, the assembler and push delivery. `run_agent` is a cluster:
+Assemblages, Syncs with the engine behind them, and Upstreams. Each runs groups of controllers, each group in one
+process of several at a time by a Lease of its own. Both follow Sources, which is a group of its own: where the hub is
+managed by an agent too, one of the two does it.
+"""
+
+import asyncio
+import logging
+import os
+import platform
+import uuid
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from starling.api import (
+    PLATFORM_NAMESPACE,
+    Assemblage,
+    Cluster,
+    Module,
+    Resource,
+    RolloutPolicy,
+    Source,
+    Sync,
+    Upstream,
+)
+from starling.api.v1alpha1 import ProxyAssemblage
+from starling.controllers.assemblage import AssemblageController
+from starling.controllers.assembler import Assembler
+from starling.controllers.cluster import ClusterController
+from starling.controllers.credentials import KUBECONFIG_LABEL, Secret
+from starling.controllers.module import ModuleController
+from starling.controllers.presence import CLUSTER_LABEL, ClusterLease, LeaseWatch, Presence
+from starling.controllers.push import PushController
+from starling.controllers.repositories import Repositories
+from starling.controllers.revisions import MODULE_LABEL, REVISIONS, Revision, Revisions
+from starling.controllers.secrets import SECRETS, Secrets
+from starling.controllers.source import SourceController, tidy
+from starling.controllers.sync import SyncController, SyncSettings
+from starling.controllers.upstream import UpstreamController, UpstreamSettings
+from starling.controllers.views import Proxy
+from starling.controllers.world import World
+from starling.files import private_folder
+from starling.kube import EVERYTHING, AccessSource, Client, Named, Selection
+from starling.kube import Resource as Served
+from starling.rendering import Cache, Renderer
+from starling.runtime import Group, Informer, LeaseSettings, Metrics, Recorder, lead, serve
+from starling.sources import ArtifactStore, FetchSettings, GitSources
+
+__all__ = ["AgentSettings", "Settings", "run_agent", "run_controller"]
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T", bound=Named)
+
+LEASES = Served("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process runs. `data` holds what was fetched and rendered, and may be deleted at any time."""
+
+    instance: str
+    data: Path
+    elect: bool = True
+    lease: LeaseSettings = LeaseSettings()
+    address: str = "127.0.0.1"
+    port: int = 0
+    fetching: FetchSettings = FetchSettings()
+
+
+class AgentSettings(Settings, frozen=True, kw_only=True):
+    """How an agent runs. `heartbeat` is in seconds."""
+
+    heartbeat: float = 60.0
+
+
+class _Process:
+    """What all groups of one process share. Mutable: the groups that run now."""
+
+    def __init__(self, client: Client, settings: Settings, component: str) -> None:
+        self.client = client
+        self.settings = settings
+        self.identity = f"{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.recorder = Recorder(client, f"starling.dev/{component}", self.identity)
+        self.secrets = Secrets(client)
+        self.store = ArtifactStore(private_folder(settings.data) / "artifacts")
+        self.sources = GitSources(settings.data / "sources", self.store, settings.fetching)
+        self.repositories = Repositories(self.sources, self.store, Renderer(cache=Cache(settings.data / "renders")))
+        self.metrics = Metrics()
+        self.metrics.observe_events(self.recorder)
+        self.groups: dict[str, Group] = {}
+
+    def informer(
+        self, group: Group, kind: type[Resource], into: type[T], selection: Selection = EVERYTHING
+    ) -> Informer[T]:
+        """Follow one of our kinds, decoded to what `into` names."""
+        return group.informer(Informer(self.client, kind.declaration.resource, into, selection))
+
+    async def run(self, *groups: tuple[str, Callable[[], Group]]) -> None:
+        """Run groups, each while it has its lease, until cancelled."""
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            registry = CollectorRegistry()
+            registry.register(self.metrics)
+            settings = self.settings
+            port = await stack.enter_async_context(
+                serve(settings.address, settings.port, ready=self.ready, alive=lambda: True, registry=registry)
+            )
+            LOG.info("answers /healthz, /readyz and /metrics on %s:%d", settings.address, port)
+            tasks.create_task(self.recorder.run())
+            for name, build in groups:
+                tasks.create_task(self._lead(name, build))
+
+    def ready(self) -> bool:
+        """Whether the groups that run know the world; those that others lead don't count."""
+        return all(group.ready for group in self.groups.values())
+
+    async def _lead(self, name: str, build: Callable[[], Group]) -> None:
+        async def work() -> None:
+            group = self.groups[name] = build()
+            LOG.info("%s: begins", name)
+            self.metrics.observe(group)
+            try:
+                await group.run()
+            finally:
+                self.metrics.forget(group)
+                del self.groups[name]
+                LOG.info("%s: ended", name)
+
+        if self.settings.elect:
+            await lead(self.client, name, PLATFORM_NAMESPACE, self.identity, work, self.settings.lease)
+        else:
+            await work()
+
+    def following_sources(self) -> Group:
+        """The group that finds out which versions there are."""
+        group = Group("starling-sources")
+        sources = self.informer(group, Source, Source)
+        SourceController(self.client, self.sources, self.secrets, self.recorder).join(group, sources)
+        group.task(lambda: tidy(self.sources, self.store, sources))
+        return group
+
+
+async def run_controller(access: AccessSource, settings: Settings) -> None:
+    """Be the hub until cancelled."""
+    async with Client(access) as client:
+        process = _Process(client, settings, "controller")
+        await process.run(
+            ("starling-sources", process.following_sources), ("starling-controller", lambda: _hub(process))
+        )
+
+
+def _hub(process: _Process) -> Group:
+    client, recorder = process.client, process.recorder
+    group, presence = Group("starling-controller"), Presence()
+    history = group.informer(Informer(client, REVISIONS, Revision, Selection(labels=MODULE_LABEL)))
+    world = World(
+        sources=process.informer(group, Source, Source),
+        clusters=process.informer(group, Cluster, Cluster),
+        modules=process.informer(group, Module, Module),
+        policies=process.informer(group, RolloutPolicy, RolloutPolicy),
+        proxies=process.informer(group, ProxyAssemblage, Proxy),
+        revisions=Revisions(client, history),
+    )
+    leases = group.informer(Informer(client, LEASES, ClusterLease, Selection(labels=CLUSTER_LABEL)))
+    ClusterController(client, presence, recorder).join(group, world)
+    ModuleController(client, process.repositories, process.secrets, recorder).join(group, world)
+    Assembler(client, process.secrets, recorder, process.settings.instance).join(group, world)
+    LeaseWatch(presence).join(group, leases)
+    kubeconfigs = group.informer(Informer(client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}=cluster")))
+    PushController(client, presence).join(group, world.clusters, world.proxies, kubeconfigs)
+    return group
+
+
+async def run_agent(access: AccessSource, settings: AgentSettings) -> None:
+    """Keep a cluster as its Syncs and its hubs say, until cancelled."""
+    async with Client(access) as client:
+        process = _Process(client, settings, "agent")
+        await process.run(
+            ("starling-sources", process.following_sources),
+            ("starling-agent", lambda: _agent(process, access, settings)),
+        )
+
+
+def _agent(process: _Process, access: AccessSource, settings: AgentSettings) -> Group:
+    client, group = process.client, Group("starling-agent")
+    sources = process.informer(group, Source, Source)
+    assemblages = process.informer(group, Assemblage, Assemblage)
+    syncs = process.informer(group, Sync, Sync)
+    upstreams = process.informer(group, Upstream, Upstream)
+    kubeconfigs = group.informer(Informer(client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}=upstream")))
+    AssemblageController(client).join(group, assemblages, syncs)
+    SyncController(
+        client,
+        access,
+        process.repositories,
+        process.secrets,
+        process.recorder,
+        settings=SyncSettings(instance=settings.instance),
+    ).join(group, syncs, sources, assemblages)
+    UpstreamController(
+        client, settings=UpstreamSettings(heartbeat_every=settings.heartbeat, identity=process.identity)
+    ).join(group, upstreams, kubeconfigs)
+    return group

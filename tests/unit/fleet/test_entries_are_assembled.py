@@ -1,0 +1,193 @@
+"""A cluster's entries follow from what Modules claim, and go only when they may."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from starling.api.v1alpha1 import (
+    Binding,
+    CredentialsReference,
+    Entry,
+    ExactGit,
+    HelmPackage,
+    KustomizePackage,
+    LabelSelector,
+    ModuleOverride,
+    Package,
+    SourceReference,
+    SyncTemplate,
+    Value,
+)
+from starling.errors import InputError
+from starling.fleet import LARGEST, BindingError, Claim, ModuleRevision, assemble, check_size, make_entry
+from tests.unit.fleet.simulation import entry
+
+CANARY = LabelSelector(match_labels={"ring": "canary"})
+GIT = ExactGit(url="https://git.test/app.git", commit="a" * 40, secret_ref=CredentialsReference(name="git-creds"))
+REVISION = ModuleRevision(
+    template=SyncTemplate(
+        source=SourceReference(name="platform"),
+        path="app",
+        package=Package(helm=HelmPackage(release_name="app", values={"a": {"b": 1, "c": [1]}, "d": 1})),
+        bindings=(Binding(name="HOST", value="$(CLUSTER_NAME).test"),),
+        prune=False,
+    ),
+    overrides=(ModuleOverride(selector=CANARY, path="canary", values={"a": {"c": [2]}, "e": None}),),
+    source=GIT,
+    revision="v1@sha1:" + "a" * 40,
+    target="t1:1",
+)
+
+
+def made(revision: ModuleRevision = REVISION, **labels: str) -> Entry:
+    """The entry of a cluster with these labels."""
+    cluster = {"metadata": {"name": "eu-1", "labels": labels}, "spec": {}}
+    return make_entry(revision, cluster, name="app", unit="i/n/Module.app@eu-1", admission=4, credentials="creds-here")
+
+
+def test_an_entry_is_exact() -> None:
+    """It has the commit, the cluster's credentials, values instead of bindings, and all else from the template."""
+    there = made()
+    assert (there.name, there.unit, there.target, there.admission) == ("app", "i/n/Module.app@eu-1", "t1:1", 4)
+    secret = CredentialsReference(name="creds-here", key="git-creds")
+    assert there.source == SourceReference(git=replace(GIT, secret_ref=secret))
+    assert there.bindings == ()
+    assert there.values == (Value(name="CLUSTER_NAME", value="eu-1"), Value(name="HOST", value="eu-1.test"))
+    assert (there.path, there.package, there.prune) == ("app", REVISION.template.package, False)
+
+
+def test_a_public_repository_needs_no_secret() -> None:
+    """Where the source names no Secret, neither does the entry."""
+    source = made(replace(REVISION, source=replace(GIT, secret_ref=None))).source
+    assert source.git is not None
+    assert source.git.secret_ref is None
+
+
+def test_the_first_override_counts() -> None:
+    """It replaces the path, and its values are merged over the template's as Helm merges files of values."""
+    second = ModuleOverride(selector=LabelSelector(), path="rest")
+    there = made(replace(REVISION, overrides=(*REVISION.overrides, second)), ring="canary")
+    assert there.path == "canary"
+    assert there.package is not None
+    assert there.package.helm == HelmPackage(release_name="app", values={"a": {"b": 1, "c": [2]}, "d": 1, "e": None})
+    assert REVISION.template.package is not None
+    assert REVISION.template.package.helm is not None
+    assert REVISION.template.package.helm.values == {"a": {"b": 1, "c": [1]}, "d": 1}
+
+
+@pytest.mark.parametrize("package", [None, Package(kustomize=KustomizePackage())], ids=["detected", "kustomize"])
+def test_values_need_a_chart(package: Package | None) -> None:
+    """Values that nothing would use are an error that names the Module."""
+    revision = replace(REVISION, template=replace(REVISION.template, package=package))
+    with pytest.raises(InputError, match="Module app"):
+        made(revision, ring="canary")
+    assert made(revision).package == package
+
+
+def test_bindings_without_a_value_are_refused() -> None:
+    """An entry isn't made with half of its values."""
+    template = replace(REVISION.template, bindings=(Binding(name="A", value="$(B)"),))
+    with pytest.raises(BindingError):
+        made(replace(REVISION, template=template))
+
+
+def test_a_revision_is_json_and_back() -> None:
+    """What a ControllerRevision keeps says its scheme, and one of another scheme isn't taken for ours."""
+    text = msgspec.json.encode(REVISION)
+    assert msgspec.json.decode(text)["scheme"] == 1
+    assert msgspec.json.decode(text, type=ModuleRevision) == REVISION
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(text.replace(b'"scheme":1', b'"scheme":2'), type=ModuleRevision)
+
+
+def claim(**said: object) -> Claim:
+    """What Module `app`, at target t1:new and admission 5, claims; it knows the targets t1:old and t1:new."""
+    known = {target: replace(entry("app", target), path="made") for target in ("t1:old", "t1:new")}
+    fields: dict[str, object] = {"module": "app", "target": "t1:new", "admission": 5, "selected": True}
+    return Claim(**(fields | {"make": known.get} | said))  # type: ignore[arg-type]
+
+
+OLD = entry("app", "t1:old", 3)
+REMADE = replace(OLD, path="made")
+MOVED = replace(entry("app", "t1:new", 5), path="made")
+UNKNOWN = entry("app", "t1:forgotten", 3)
+AHEAD = entry("app", "t1:old", 6)
+THERE = entry("app", "t1:new", 4)
+
+
+@pytest.mark.parametrize(
+    ("before", "claimed", "after"),
+    [
+        pytest.param(OLD, claim(deleting=True), None, id="deleting"),
+        pytest.param(AHEAD, claim(deleting=True), None, id="deleting, ahead"),
+        pytest.param(AHEAD, claim(admitted=True), AHEAD, id="we are behind"),
+        pytest.param(AHEAD, claim(admitted=True, leave=True, selected=False), AHEAD, id="we are behind, leaving"),
+        pytest.param(OLD, claim(selected=False), OLD, id="not selected, not admitted"),
+        pytest.param(OLD, claim(selected=False, admitted=True), OLD, id="not selected, admitted to move"),
+        pytest.param(OLD, claim(selected=False, admitted=True, leave=True), None, id="not selected, admitted to leave"),
+        pytest.param(OLD, claim(selected=False, leave=True), OLD, id="not selected, not admitted to leave"),
+        pytest.param(OLD, claim(admitted=True, leave=True), REMADE, id="selected again"),
+        pytest.param(OLD, claim(admitted=True), MOVED, id="admitted"),
+        pytest.param(None, claim(admitted=True), MOVED, id="admitted, new"),
+        pytest.param(THERE, claim(admitted=True), replace(THERE, path="made"), id="admitted, there: counter stays"),
+        pytest.param(OLD, claim(admitted=True, target="t1:unknown"), OLD, id="admitted, target unknown"),
+        pytest.param(None, claim(admitted=True, target="t1:unknown"), None, id="admitted, new, target unknown"),
+        pytest.param(None, claim(), None, id="not admitted, none"),
+        pytest.param(OLD, claim(), REMADE, id="not admitted: its own target, made anew"),
+        pytest.param(UNKNOWN, claim(), UNKNOWN, id="not admitted: its target is no longer known"),
+        pytest.param(
+            THERE, claim(admitted=True, restore=True, reported="t1:old"), replace(REMADE, admission=4), id="restored"
+        ),
+        pytest.param(THERE, claim(admitted=True, restore=True), replace(THERE, path="made"), id="nothing to restore"),
+        pytest.param(
+            THERE, claim(admitted=True, restore=True, reported="t1:gone"), THERE, id="restored to the unknown"
+        ),
+    ],
+)
+def test_a_claim_leads_to_an_entry(before: Entry | None, claimed: Claim, after: Entry | None) -> None:
+    """An entry comes, moves and goes by admission only, and never to a lower counter."""
+    assert assemble((before,) if before else (), [claimed]) == ((after,) if after else ())
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+
+
+@given(st.dictionaries(NAMES, st.integers(0, 9)), st.dictionaries(NAMES, st.tuples(*[st.booleans()] * 5)))
+def test_entries_of_others_stay(current: dict[str, int], claims: dict[str, tuple[bool, ...]]) -> None:
+    """What nobody claims stays as it is, all is sorted by name, counters never fall, and twice is the same as once."""
+    entries = [entry(name, "t1:x", admission) for name, admission in current.items()]
+    said = [
+        Claim(
+            module=name,
+            target="t1:new",
+            admission=5,
+            selected=selected,
+            admitted=admitted,
+            leave=leave,
+            restore=restore,
+            reported="t1:x",
+            deleting=deleting,
+            make=lambda target, name=name: entry(name, target),  # type: ignore[misc]
+        )
+        for name, (selected, admitted, leave, restore, deleting) in claims.items()
+    ]
+    after = assemble(entries, said)
+    assert [each.name for each in after] == sorted(each.name for each in after)
+    assert [each for each in after if each.name not in claims] == sorted(
+        (each for each in entries if each.name not in claims), key=lambda each: each.name
+    )
+    for each in after:
+        assert each.admission >= current.get(each.name, 0)
+    for name, (selected, _, _, _, deleting) in claims.items():
+        assert name not in current or deleting or not selected or name in {each.name for each in after}
+    assert assemble(after, said) == after
+
+
+def test_too_much_is_refused() -> None:
+    """Entries that wouldn't fit into one object are refused, with the largest named."""
+    small, large = entry("small", "t1:1"), replace(entry("large", "t1:1"), path="x" * (LARGEST - 2000))
+    check_size([small, large])
+    with pytest.raises(InputError, match="Module large is the largest"):
+        check_size([small, large, *(entry(f"e{number}", "t1:1") for number in range(20))])
