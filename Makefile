@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-demo: build ## A hub and two clusters on this machine, with Starling's kinds installed
+demo: build ## A hub and four clusters on this machine: a rollout, drift undone, the hub lost and back
 	@$(RUN) bash examples/demo.sh
 
 test: check build tools ## Everything: checks, unit, integration and end-to-end tests

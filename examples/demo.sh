@@ -31,7 +31,6 @@ start() { # start LOG COMMAND…: have a process run, which the demo ends
     services+=($!)
 }
 kubectl() { starling local kubectl "$@"; }
-ours() { kubectl "$1" -n starling-system "${@:2}"; }
 wait_for() { kubectl "$1" wait --timeout=5m "${@:2}" >/dev/null; } # wait_for CLUSTER …, as kubectl wait takes it
 at_version() { # at_version MODULE VERSION: once all its clusters have it
     wait_for hub -n starling-system "module/$1" --for=jsonpath='{.status.revision}'="$2@sha1:$(git -C fleet rev-parse "$2")"
@@ -87,7 +86,7 @@ run starling get clusters
 
 say "A git repository, a Source that follows its versions, and two Modules: one for all clusters, one for those in eu"
 start git bash "$here/fleet/serve.sh" .
-until url=$(grep -m1 '^http' git.log); do kill -0 "${services[-1]}"; done
+until url=$(grep -m1 '^http' git.log); do kill -0 "${services[-1]}" && sleep 0.1; done
 sed -n '/^kind: Module/,/^---/p' "$here/fleet/fleet.yaml" | sed '/^---/,$d'
 sed "s|http://127.0.0.1:8089|$url|" "$here/fleet/fleet.yaml" >fleet.yaml
 run starling local kubectl hub apply -f fleet.yaml
@@ -111,12 +110,12 @@ say "Someone scales by hand on a cluster: it is put right there, within moments"
 run starling local kubectl eu-1 -n web scale deployment/web --replicas=5
 wait_for eu-1 -n web deployment/web --for=jsonpath='{.spec.replicas}'=2
 wait_for eu-1 -n starling-system events --field-selector reason=DriftCorrected --for=create
-run starling local kubectl eu-1 -n starling-system get events --field-selector reason=DriftCorrected -o custom-columns=MESSAGE:.note
+run starling local kubectl eu-1 -n starling-system get events --field-selector reason=DriftCorrected -o custom-columns=MESSAGE:.message
 
 say "The hub is gone: its API server is killed"
 pid=$(starling local list -o json | python3 -c '
 import json, sys
-print(next(each for each in json.load(sys.stdin) if each["name"] == "hub")["components"]["kube-apiserver"])')
+print(next(each for each in json.load(sys.stdin) if each["name"] == "hub")["pids"]["kube-apiserver"])')
 run kill -KILL "$pid"
 if starling get >/dev/null 2>&1; then
     echo "error: the hub still answers" >&2

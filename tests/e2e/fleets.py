@@ -163,16 +163,25 @@ class Fleet:
         return lambda: next((line for line in reversed(service.said.splitlines()) if line.startswith("http")), "")
 
     def controller(self, *options: str) -> Service:
-        """Have the hub's controller run, or run again."""
-        return self._service("controller", "hub", *options)
+        """Have the hub's controller run, or run again, with the rights that `starling install` gives it."""
+        return self._service("controller", self._account("hub", "starling-controller"), *options)
 
     def agent(self, cluster: str, *options: str) -> Service:
         """Have a cluster's agent run, or run again."""
-        return self._service("agent", cluster, "--heartbeat", HEARTBEAT, *options)
+        return self._service(f"agent-{cluster}", self.config(cluster), "--heartbeat", HEARTBEAT, *options)
 
-    def _service(self, what: str, cluster: str, *options: str) -> Service:
-        name = what if what == "controller" else f"{what}-{cluster}"
-        where = ("--kubeconfig", str(self.clusters[cluster].kubeconfig), "--data", str(self.folder / "data" / name))
+    def _account(self, cluster: str, name: str) -> str:
+        """A kubeconfig of one of our own accounts."""
+        token = self.starling("local", "kubectl", cluster, "create", "token", name, "--namespace", PLATFORM).strip()
+        config = yaml.safe_load(self.clusters[cluster].kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": token}
+        path = self.folder / f"{cluster}-{name}.kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        return str(path)
+
+    def _service(self, name: str, config: str, *options: str) -> Service:
+        what = name.partition("-")[0]
+        where = ("--kubeconfig", config, "--data", str(self.folder / "data" / name))
         # A process that is killed can't give its Lease back; whoever starts it again here knows that it is gone.
         return self.start(name, "starling", what, *where, "--no-leader-election", "--log-format", "text", *options)
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -158,7 +159,8 @@ def test_an_enrolled_cluster_may_dial_in_until_revoked(
 
     ok(starling("enrol", "far", "--revoke", "--kubeconfig", hub.kubeconfig))
     assert hub.get("cluster.starling.dev", "far") is not None
-    assert "Unauthorized" in renewed.kubectl("get", "-n", NAMESPACE, "proxyassemblage", "far").stderr
+    # An API server remembers for some seconds who a token was; what it allowed is gone in any case.
+    assert re.search("Unauthorized|Forbidden", renewed.kubectl("get", "-n", NAMESPACE, "proxyassemblage", "far").stderr)
     again = starling("enrol", "far", "--revoke", "--kubeconfig", hub.kubeconfig)
     assert (again.returncode, again.stderr) == (0, "far has no account to revoke\n")
 

@@ -11,9 +11,11 @@ from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Module, ProxyAssemblage
 from starling.api.v1alpha1 import AssemblageSpec, Entry
 from starling.controllers.cluster import key_of
+from starling.controllers.entries import described
 from starling.controllers.secrets import SECRETS, Secrets, credentials_name, hub_credentials_name, packed
 from starling.controllers.views import Proxy
 from starling.controllers.world import World
+from starling.errors import InputError
 from starling.fleet import Claim, assemble, check_size, make_entry, selects
 from starling.kube import AlreadyExists, Client, NotFound
 from starling.objects import digest
@@ -24,6 +26,9 @@ __all__ = ["Assembler"]
 LOG = logging.getLogger(__name__)
 CREDENTIALS_EVERY: Final = 300.0
 """Seconds after which credentials are compared with what they were copied from; they change without being asked for."""
+NO_CREDENTIALS: Final = digest({})
+GATHER: Final = 0.1
+"""Seconds for which admissions are gathered, so that Modules which move at once cost a cluster one write."""
 
 _PROXIES: Final = ProxyAssemblage.declaration.resource
 
@@ -61,6 +66,7 @@ class Assembler:
         try:
             proxy = (await self._client.get(ref)).decode(ProxyAssemblage)
         except NotFound:
+            self._credentials.pop(key, None)  # whatever was there may have gone with it
             if cluster.metadata.deletion_timestamp is None:
                 await self._create(cluster)
             return None
@@ -76,7 +82,9 @@ class Assembler:
         syncs, adopted = before.syncs, before.adopted
         if status.assemblage and status.assemblage != adopted:
             known = {each.name for each in syncs}
-            syncs = (*syncs, *(each for each in status.imported if each.name not in known))
+            # What it was called when is another hub's count, and not to be trusted: ours goes on from it.
+            found = (msgspec.structs.replace(each, admission=0) for each in status.imported)
+            syncs = (*syncs, *(each for each in found if each.name not in known))
             adopted = status.assemblage
         elif adopted and cluster.metadata.deletion_timestamp is None:
             syncs = assemble(syncs, self._claims(cluster, proxy))
@@ -84,7 +92,7 @@ class Assembler:
             instance=self._instance,
             mode=cluster.spec.mode,
             adopted=adopted,
-            released=cluster.metadata.deletion_timestamp is not None,
+            released=cluster.status.phase == "Leaving",
             syncs=tuple(sorted(syncs, key=lambda each: each.name)),
         )
 
@@ -93,7 +101,7 @@ class Assembler:
         namespace, name = cluster.metadata.namespace, cluster.metadata.name
         entries = {each.name for each in proxy.spec.syncs}
         reported = {each.name: each.target for each in proxy.status.syncs}
-        about = {"metadata": msgspec.to_builtins(cluster.metadata), "spec": msgspec.to_builtins(cluster.spec)}
+        about = described(cluster)
         held = cluster.spec.mode != "Active"
         found = []
         for module in self._world.modules.items():
@@ -101,15 +109,15 @@ class Assembler:
             if module.metadata.namespace != namespace:
                 continue
             admitted = next((each for each in module.status.admitted if each.cluster == name), None)
-            if called not in entries and (admitted is None or held):
-                continue
             deleting = module.metadata.deletion_timestamp is not None
+            if (held and not deleting) or (called not in entries and admitted is None):
+                continue
             found.append(
                 Claim(
                     module=called,
                     target=module.status.target,
                     admission=module.status.admission,
-                    admitted=admitted is not None and not held and not deleting,
+                    admitted=admitted.admission if admitted is not None and not deleting else None,
                     restore=admitted is not None and admitted.restore,
                     leave=admitted is not None and admitted.leave,
                     reported=reported.get(called, ""),
@@ -130,7 +138,11 @@ class Assembler:
                 return None
             unit = f"{self._instance}/{namespace}/Module.{called}@{cluster}"
             credentials = credentials_name(self._instance)
-            return make_entry(revision, about, name=called, unit=unit, admission=0, credentials=credentials)
+            try:
+                return make_entry(revision, about, name=called, unit=unit, admission=0, credentials=credentials)
+            except InputError as error:  # its other Modules go on
+                LOG.warning("%s/%s: the entry of Module %s stays as it is: %s", namespace, cluster, called, error)
+                return None
 
         return make
 
@@ -175,14 +187,14 @@ class Assembler:
     async def _copy_credentials(self, key: Key, cluster: Cluster, spec: AssemblageSpec) -> float | None:
         """Have the cluster's Secret hold just what its entries need, before they need it; seconds to the next look."""
         wanted: dict[str, bytes] = {}
-        names = {git.secret_ref.key for each in spec.syncs if (git := each.source.git) and git.secret_ref}
-        for name in sorted(names - {""}):
+        names = self._secrets_of(cluster, spec)
+        for name in sorted(names):
             data = await self._secrets.data(key.namespace, name)
             if data is None:
                 LOG.warning("%s: there is no Secret %s/%s for its sources", key, key.namespace, name)
                 continue
             wanted[name] = packed(data)
-        if not names and key not in self._credentials:
+        if not names and not await self._has_credentials(key, cluster):
             return None
         encoded = {name: base64.b64encode(value).decode() for name, value in wanted.items()}
         state = digest(encoded)
@@ -190,6 +202,31 @@ class Assembler:
             await self._write_credentials(cluster, encoded)
             self._credentials[key] = state
         return CREDENTIALS_EVERY if names else None
+
+    def _secrets_of(self, cluster: Cluster, spec: AssemblageSpec) -> set[str]:
+        """The Secrets that Modules which go there need there.
+
+        By the Modules' own history, never by what entries say: those that were imported are the cluster's word, and it
+        may name any Secret.
+        """
+        namespace, found = cluster.metadata.namespace, set()
+        for entry in spec.syncs:
+            module = self._world.modules.get(Key(namespace, entry.name))
+            revision = self._world.revisions.get(namespace, entry.name, entry.target)
+            if module is None or revision is None or revision.source.secret_ref is None:
+                continue
+            # One that we made stays whole until it goes, also while the cluster waits to be left.
+            if entry.admission or selects(module.spec.selector, cluster.metadata.labels):
+                found.add(revision.source.secret_ref.name)
+        return found
+
+    async def _has_credentials(self, key: Key, cluster: Cluster) -> bool:
+        """Whether the cluster may hold some that it got from us, or from whoever was here before."""
+        if key not in self._credentials:
+            name = hub_credentials_name(cluster.metadata.name)
+            if await self._secrets.data(key.namespace, name) is None:
+                self._credentials[key] = NO_CREDENTIALS
+        return self._credentials.get(key) != NO_CREDENTIALS
 
     async def _write_credentials(self, cluster: Cluster, data: dict[str, str]) -> None:
         meta = cluster.metadata
@@ -217,11 +254,13 @@ class Assembler:
             return  # what begins is compiled anyway; what has gone leaves its entries alone
         namespace = after.metadata.namespace
         for admitted in set(after.status.admitted) - set(before.status.admitted):
-            self._controller.add(Key(namespace, admitted.cluster))
+            self._controller.add_after(Key(namespace, admitted.cluster), GATHER)
         if after.status.phase == "Removing" and before.status.phase != "Removing":
             for proxy in self._world.proxies.items():
                 if proxy.metadata.namespace == namespace and proxy.entry(after.metadata.name) is not None:
                     self._controller.add(proxy.key)
+            for admitted in after.status.admitted:  # an entry may be about to be written
+                self._controller.add(Key(namespace, admitted.cluster))
 
     def _proxy_changed(self, before: Proxy | None, after: Proxy | None) -> None:
         if after is None:
@@ -229,16 +268,22 @@ class Assembler:
                 self._controller.add(before.key)  # someone deleted it: the cluster is found anew
         elif after.status.assemblage and after.status.assemblage != after.spec.adopted:
             self._controller.add(after.key)
-        elif (
-            before is not None and before.spec != after.spec and self._wrote.get(after.key) != after.metadata.generation
-        ):
-            self._controller.add(after.key)  # someone else wrote there
+        elif before is not None:
+            known = (before.metadata.generation, self._wrote.get(after.key))
+            if after.metadata.generation not in known:
+                self._controller.add(after.key)  # someone else wrote there
 
 
 def _matters(cluster: Cluster) -> tuple[object, ...]:
     """What an assembly depends on."""
     meta = cluster.metadata
-    return meta.labels, meta.annotations, cluster.spec, meta.deletion_timestamp is None
+    return (
+        meta.labels,
+        meta.annotations,
+        cluster.spec,
+        meta.deletion_timestamp is None,
+        cluster.status.phase == "Leaving",
+    )
 
 
 def _owner(cluster: Cluster) -> dict[str, Any]:

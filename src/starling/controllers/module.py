@@ -7,13 +7,16 @@ the record admits get the target.
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Condition, Module, RolloutPolicy, Source, conditions
-from starling.api.v1alpha1 import CredentialsReference, ExactGit, LocalSecretReference, ModuleStatus, Rollout
+from starling.api.v1alpha1 import ExactGit, ModuleStatus, Rollout
+from starling.controllers.entries import check_entries
+from starling.controllers.exact import NotFetched, exact_git
 from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
@@ -51,7 +54,7 @@ class ModuleController:
         self._secrets = secrets
         self._recorder = recorder
         self._clock = clock
-        self._contents: dict[tuple[str, str, str, str], str] = {}
+        self._contents: dict[Key, tuple[object, dict[str, str]]] = {}
 
     def join(self, group: Group, world: World) -> None:
         """Run with a group."""
@@ -67,36 +70,40 @@ class ModuleController:
         """Decide what one Module may do now, and write that down."""
         module = self._world.modules.get(key)
         if module is None:
+            self._contents.pop(key, None)
             return None
         if module.metadata.deletion_timestamp is not None:
             return await self._remove(module)
         if FINALIZER not in module.metadata.finalizers:
             module = await set_finalizer(self._client, module, FINALIZER, present=True)
             self._world.modules.learn(module)
-        problem: StarlingError | None = None
-        target, revision, source_revision = module.status.target, module.status.revision, module.status.source_revision
-        policy = Rollout(paused=True)
+        aim, members = await self._aim(module), self._members(module)
+        decision = decide(aim.policy, self._facts(module, aim.target), members, self._clock.now())
         try:
-            policy = self._policy(module)
-            made = await self._wanted(module)
-            target, source_revision = made.target, made.revision
-            if target != module.status.target:
-                await self._world.revisions.ensure(module, made)
-                known = self._world.revisions.get(key.namespace, key.name, target)
-                revision = known.revision if known is not None else made.revision
-        except StarlingError as error:
-            problem = error
-        members = self._members(module)
-        decision = decide(policy, self._facts(module, target), members, self._clock.now())
-        status = self._status(module, decision, problem)
-        status = msgspec.structs.replace(status, target=target, revision=revision, source_revision=source_revision)
-        await self._write(module, status)
-        await self._world.revisions.tidy(module, {target, decision.last_good, *(each.entry or "" for each in members)})
-        if problem is not None and not isinstance(problem, InputError | NotFetched):
-            raise problem  # and try again, ever more slowly
+            self._check_entries(module, aim.target, decision)
+        except InputError as error:  # then all is as before, and nobody else moves
+            aim = _as_before(module, aim.problem or error)
+            decision = decide(aim.policy, self._facts(module, aim.target), members, self._clock.now())
+        await self._write(module, self._status(module, aim, decision))
+        in_use = {aim.target, decision.last_good, *(each.entry or "" for each in members)}
+        await self._world.revisions.tidy(module, in_use)
+        if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
+            raise aim.problem  # and try again, ever more slowly
         return Result(decision.recheck_after)
 
     # What is wanted
+
+    async def _aim(self, module: Module) -> "Aim":
+        """Where clusters are to go; if that can't be found out, where they were to go before, and nobody moves."""
+        try:
+            policy, made = self._policy(module), await self._wanted(module)
+            if made.target == module.status.target:
+                return Aim(made.target, module.status.revision, made.revision, policy)
+            await self._world.revisions.ensure(module, made)
+        except StarlingError as error:
+            return _as_before(module, error)
+        known = self._world.revisions.get(module.metadata.namespace, module.metadata.name, made.target) or made
+        return Aim(made.target, known.revision, made.revision, policy)
 
     def _policy(self, module: Module) -> Rollout:
         spec, namespace = module.spec, module.metadata.namespace
@@ -123,57 +130,38 @@ class ModuleController:
 
     async def _wanted(self, module: Module) -> ModuleRevision:
         """The target as it is wanted now, and what it stands for."""
-        git, revision, artifact = self._exact(module)
-        package = _package(module)
-        credentials = await self._secrets.credentials(module.metadata.namespace, git.secret_ref)
-        contents = {}
-        for path in paths_used(module.spec):
-            place = (git.url, artifact or git.commit, path, package or "")
-            if place not in self._contents:
-                self._contents[place] = await self._repositories.content(
-                    git, credentials, path, package, known=artifact
-                )
-            contents[path] = self._contents[place]
+        namespace, template = module.metadata.namespace, module.spec.sync
+        source = self._world.sources.get(Key(namespace, template.source.name or ""))
+        git, revision = exact_git(module, source)
+        artifact = source.status.artifact if source is not None else None
+        known = artifact.digest if artifact is not None and artifact.revision == revision else ""
+        contents = await self._contents_of(module, git, known)
         return ModuleRevision(
-            template=module.spec.sync,
+            template=template,
             overrides=module.spec.overrides,
             source=git,
             revision=revision,
             target=target_of(module.spec, contents),
         )
 
-    def _exact(self, module: Module) -> tuple[ExactGit, str, str]:
-        """The commit to use, how people call it, and the digest of its files where a Source has fetched them."""
-        template, namespace = module.spec.sync, module.metadata.namespace
-        if (git := template.source.git) is not None:
-            return git, _exact_name(git.tag or "", git.commit), ""
-        name = template.source.name or ""
-        source = self._world.sources.get(Key(namespace, name))
-        if source is None:
-            raise InputError(f"there is no Source {namespace}/{name}")
-        found = source.status.artifact
-        if template.revision and (found is None or template.revision != found.revision):
-            revision, digest = template.revision, ""
-        elif found is None:
-            raise NotFetched(f"Source {namespace}/{name} has fetched nothing yet")
-        else:
-            revision, digest = found.revision, found.digest
-        called, _, commit = revision.rpartition("@")
-        spec = source.spec
-        git = ExactGit(
-            url=spec.git.url,
-            commit=commit.partition(":")[2],
-            tag=called or None,
-            secret_ref=_reference(spec.git.secret_ref),
-            submodules=spec.git.submodules,
-            ignore=spec.ignore,
-        )
-        return git, revision, digest
+    async def _contents_of(self, module: Module, git: ExactGit, known: str) -> dict[str, str]:
+        """What each path comes to; worked out once for each version that a Module is at."""
+        package, key = _package(module), key_of(module)
+        place = (git.url, git.commit, known, git.ignore, git.submodules, package)
+        contents = self._contents.get(key, (place, {}))
+        contents = contents if contents[0] == place else (place, {})
+        for path in paths_used(module.spec):
+            if path not in contents[1]:
+                credentials = await self._secrets.credentials(key.namespace, git.secret_ref)
+                contents[1][path] = await self._repositories.content(git, credentials, path, package, known=known)
+        self._contents[key] = contents
+        return contents[1]
 
     # What is there
 
     def _members(self, module: Module) -> list[Member]:
         namespace, name = module.metadata.namespace, module.metadata.name
+        named = {each.cluster for each in module.status.admitted}
         found = []
         for cluster in self._world.clusters.items():
             if cluster.metadata.namespace != namespace or cluster.metadata.deletion_timestamp is not None:
@@ -182,7 +170,7 @@ class ModuleController:
             selected = selects(module.spec.selector, cluster.metadata.labels)
             entry = proxy.entry(name) if proxy is not None else None
             state = proxy.state(name) if proxy is not None else None
-            if not selected and entry is None and state is None:
+            if not selected and entry is None and state is None and cluster.metadata.name not in named:
                 continue
             found.append(
                 Member(
@@ -206,21 +194,30 @@ class ModuleController:
         return Facts(
             target=target,
             previous=status.target,
-            leaving=frozenset(each.cluster for each in status.admitted if each.leave),
             last_good=status.last_good,
             admission=status.admission,
             admitted=status.admitted,
             confirmed=module.metadata.annotations.get(CONFIRM, ""),
+            salt=f"{module.metadata.uid}/{module.metadata.generation}",
             suspended=module.spec.suspend,
         )
 
     # What comes of it
 
-    def _status(self, module: Module, decision: Decision, problem: StarlingError | None) -> ModuleStatus:
+    def _check_entries(self, module: Module, target: str, decision: Decision) -> None:
+        """Refuse a decision that moves a cluster whose entry can't be made."""
+        namespace, called = module.metadata.namespace, module.metadata.name
+        revision = self._world.revisions.get(namespace, called, target)
+        new = [each for each in decision.admitted if each not in module.status.admitted]
+        names = [each.cluster for each in new if not each.leave and not each.restore]
+        if revision is not None:
+            check_entries(called, revision, names, lambda name: self._world.clusters.get(Key(namespace, name)))
+
+    def _status(self, module: Module, aim: "Aim", decision: Decision) -> ModuleStatus:
         before, generation, now = module.status, module.metadata.generation, self._clock.now()
         told: tuple[Condition, ...]
-        if problem is not None:
-            told = conditions.failed(before.conditions, generation, now, problem)
+        if aim.problem is not None:
+            told = conditions.failed(before.conditions, generation, now, aim.problem)
         elif decision.phase == "Succeeded":
             told = conditions.ready(before.conditions, generation, now, decision.message, decision.phase)
         else:
@@ -229,12 +226,13 @@ class ModuleController:
             before,
             observed_generation=generation,
             conditions=told,
+            target=aim.target,
+            revision=aim.revision,
+            source_revision=aim.source_revision,
             phase=decision.phase,
             last_good=decision.last_good,
             admission=decision.admission,
-            admitted=tuple(
-                msgspec.structs.replace(each, leave=each.cluster in decision.leaving) for each in decision.admitted
-            ),
+            admitted=decision.admitted,
             summary=decision.summary,
         )
 
@@ -334,10 +332,20 @@ class ModuleController:
                 self._controller.add(key_of(module))
 
 
-class NotFetched(StarlingError):
-    """A Source has no version yet."""
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Where a Module's clusters are to go, and how; `problem` is why this is no news."""
 
-    reason = "NotFetched"
+    target: str
+    revision: str
+    source_revision: str
+    policy: Rollout
+    problem: StarlingError | None = None
+
+
+def _as_before(module: Module, problem: StarlingError) -> Aim:
+    status = module.status
+    return Aim(status.target, status.revision, status.source_revision, Rollout(paused=True), problem)
 
 
 def key_of(module: Module) -> Key:
@@ -347,7 +355,7 @@ def key_of(module: Module) -> Key:
 
 def _standing(cluster: Cluster) -> tuple[object, ...]:
     meta = cluster.metadata
-    return meta.labels, cluster.spec.mode, cluster.status.phase, meta.deletion_timestamp is None
+    return meta.labels, meta.annotations, cluster.spec.mode, cluster.status.phase, meta.deletion_timestamp is None
 
 
 def _package(module: Module) -> Package | None:
@@ -355,12 +363,3 @@ def _package(module: Module) -> Package | None:
     if said is None:
         return None
     return Package.HELM if said.helm is not None else Package.PLAIN if said.plain is not None else Package.KUSTOMIZE
-
-
-def _exact_name(called: str, commit: str) -> str:
-    exact = f"sha{1 if len(commit) == 40 else 256}:{commit}"
-    return f"{called}@{exact}" if called else exact
-
-
-def _reference(reference: LocalSecretReference | None) -> CredentialsReference | None:
-    return CredentialsReference(name=reference.name) if reference is not None else None

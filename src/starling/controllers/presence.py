@@ -132,7 +132,7 @@ class LeaseWatch:
         self._clock = clock
         self._attended = 0.0
         self._heap: list[_Due] = []
-        self._heard: dict[Key, int] = {}
+        self._heard: dict[Key, tuple[int, float]] = {}  # of each: the number of what was heard last, its patience
         self._count = 0
 
     def join(self, group: Group, leases: Informer[ClusterLease]) -> None:
@@ -146,10 +146,17 @@ class LeaseWatch:
 
     async def run(self, leases: Informer[ClusterLease]) -> None:
         """Notice who isn't heard any more, until cancelled."""
+        interruptions = leases.interruptions
         while True:
-            well, began = leases.trouble is None, self._clock.monotonic()
+            began = self._clock.monotonic()
             await self._clock.sleep(LOOK_EVERY)
-            if well and leases.trouble is None:
+            if leases.trouble is not None:
+                continue
+            if leases.interruptions != interruptions:  # clusters that lost us too take a while to be back
+                interruptions = leases.interruptions
+                for key, (_, patience) in list(self._heard.items()):
+                    self._hear(key, patience)
+            else:
                 # A process that was stopped for a while wasn't listening either.
                 self._attended += min(self._clock.monotonic() - began, 2 * LOOK_EVERY)
                 self._tell_lost()
@@ -163,14 +170,17 @@ class LeaseWatch:
             return
         if before is not None and before.spec.renew_time == after.spec.renew_time:
             return
-        self._count += 1
-        self._heard[after.cluster] = self._count
-        heapq.heappush(self._heap, _Due(self._attended + after.patience, after.cluster, self._count))
+        self._hear(after.cluster, after.patience)
         if before is not None:  # else we don't know when that was
             self._presence.seen(after.cluster, self._clock.now())
+
+    def _hear(self, key: Key, patience: float) -> None:
+        self._count += 1
+        self._heard[key] = (self._count, patience)
+        heapq.heappush(self._heap, _Due(self._attended + patience, key, self._count))
 
     def _tell_lost(self) -> None:
         while self._heap and self._heap[0].at <= self._attended:
             due = heapq.heappop(self._heap)
-            if self._heard.get(due.key) == due.heard:
+            if self._heard.get(due.key, (0, 0.0))[0] == due.heard:
                 self._presence.lost(due.key, f"no heartbeat, {MISSES} times in a row")

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from starling.api import Module, ObjectMeta
 from starling.api.meta import Fields
+from starling.errors import InputError
 from starling.fleet import ModuleRevision
 from starling.kube import AlreadyExists, Client, NotFound, Resource
 from starling.objects import digest, short_digest
@@ -21,11 +22,26 @@ KEPT: Final = 10
 
 
 class Revision(Fields, frozen=True, kw_only=True):
-    """A ControllerRevision of a Module."""
+    """A ControllerRevision with a Module's label. Anybody may have written it: `known` tells whether it is of ours."""
 
     metadata: ObjectMeta
-    data: ModuleRevision
+    data: Any = None
     revision: int = 0
+
+    def known(self) -> ModuleRevision | None:
+        """What a target stands for; None if this can't be read, which mustn't keep the others from being read."""
+        try:
+            return msgspec.convert(self.data, ModuleRevision)
+        except msgspec.ValidationError:
+            return None
+
+
+class Written(NamedTuple):
+    """One that is known."""
+
+    name: str
+    number: int
+    data: ModuleRevision
 
 
 class Revisions:
@@ -34,10 +50,10 @@ class Revisions:
     def __init__(self, client: Client, informer: Informer[Revision]) -> None:
         self._client = client
         self._informer = informer
-        self._found: dict[tuple[str, str], dict[str, Revision]] = {}
+        self._found: dict[tuple[str, str], dict[str, Written]] = {}
         informer.listen(self._changed)
 
-    def of(self, namespace: str, module: str) -> dict[str, Revision]:
+    def of(self, namespace: str, module: str) -> dict[str, Written]:
         """A Module's revisions by target."""
         return self._found.get((namespace, module), {})
 
@@ -52,7 +68,7 @@ class Revisions:
         known = self.of(meta.namespace, meta.name)
         if data.target in known:
             return
-        number = max((each.revision for each in known.values()), default=0) + 1
+        number = max((each.number for each in known.values()), default=0) + 1
         body = {
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
@@ -69,22 +85,29 @@ class Revisions:
             answer = await self._client.create(REVISIONS, body, namespace=meta.namespace)
         except AlreadyExists:
             answer = await self._client.get(REVISIONS.ref(body["metadata"]["name"], meta.namespace))
-        self._informer.learn(answer.decode(Revision))
+        written = answer.decode(Revision)
+        if (there := written.known()) is None or there.target != data.target:
+            raise InputError(
+                f"ControllerRevision {meta.namespace}/{written.metadata.name} isn't Starling's, and in its way",
+                hint="delete it",
+            )
+        self._informer.learn(written)
 
     async def tidy(self, module: Module, in_use: Iterable[str]) -> None:
         """Take away the oldest beyond ten that nobody is at."""
         meta, needed = module.metadata, set(in_use)
-        known = sorted(self.of(meta.namespace, meta.name).values(), key=lambda each: each.revision, reverse=True)
+        known = sorted(self.of(meta.namespace, meta.name).values(), key=lambda each: each.number, reverse=True)
         for each in known[KEPT:]:
             if each.data.target not in needed:
                 with suppress(NotFound):
-                    await self._client.delete(REVISIONS.ref(each.metadata.name, meta.namespace))
+                    await self._client.delete(REVISIONS.ref(each.name, meta.namespace))
 
     def _changed(self, before: Revision | None, after: Revision | None) -> None:
-        if before is not None and (place := _place(before)) in self._found:
-            self._found[place].pop(before.data.target, None)
-        if after is not None:
-            self._found.setdefault(_place(after), {})[after.data.target] = after
+        if before is not None and (was := before.known()) is not None:
+            self._found.get(_place(before), {}).pop(was.target, None)
+        if after is not None and (now := after.known()) is not None:
+            found = self._found.setdefault(_place(after), {})
+            found[now.target] = Written(after.metadata.name, after.revision, now)
 
 
 def _place(revision: Revision) -> tuple[str, str]:

@@ -25,12 +25,12 @@ class _Secret(msgspec.Struct):
 
 
 class Secrets:
-    """Reads them. Mutable: it remembers for some seconds what it read."""
+    """Reads them. Mutable: it remembers for some seconds what it read, but not that there was nothing."""
 
     def __init__(self, client: Client, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._client = client
         self._clock = clock
-        self._read: dict[tuple[str, str], tuple[float, Mapping[str, bytes] | None]] = {}
+        self._read: dict[tuple[str, str], tuple[float, Mapping[str, bytes]]] = {}
 
     async def data(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """What is in a Secret; None if there is none."""
@@ -39,7 +39,8 @@ class Secrets:
         if (known := self._read.get((namespace, name))) is not None:
             return known[1]
         found = await self._get(namespace, name)
-        self._read[namespace, name] = (now, found)
+        if found is not None:
+            self._read[namespace, name] = (now, found)
         return found
 
     async def credentials(self, namespace: str, reference: LocalSecretReference | None) -> Credentials:

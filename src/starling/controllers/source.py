@@ -62,7 +62,7 @@ class SourceController:
             status, wait = await self._look(source), wait_for(interval)
             self._failures.pop(key, None)
         except StarlingError as error:
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            failures = self._failures[key] = 0 if isinstance(error, InputError) else self._failures.get(key, 0) + 1
             status, wait = self._failed(source, error), retry_after(error, interval, failures)
         self._looked[key] = (source.metadata.generation, self._clock.monotonic() + wait)
         if not says_the_same(source.status, status):

@@ -11,12 +11,13 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Backoff, Clock
 from starling.api import Sync
 from starling.api.v1alpha1 import ExactGit, HelmPackage
+from starling.controllers.exact import exact_git
 from starling.controllers.renders import Render, Renders, packed_manifests
 from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
 from starling.controllers.sync_status import marked_revision
 from starling.controllers.sync_store import Given, Note, SyncStore
-from starling.controllers.sync_units import DEFAULT_ACCOUNT, account_of, exact_git, key_of, variables
+from starling.controllers.sync_units import DEFAULT_ACCOUNT, account_of, key_of, variables
 from starling.engine import Problem, Unit
 from starling.errors import InputError, StarlingError
 from starling.fleet import TRANSIENT

@@ -1,19 +1,17 @@
 """What a Sync means to the engine: which unit it is, as whom that acts, and which exact version it wants. Pure."""
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from starling.api import PLATFORM_NAMESPACE, Assemblage, Source, Sync, seconds
-from starling.api.v1alpha1 import CredentialsReference, ExactGit
+from starling.controllers.exact import NotFetched, exact_git
 from starling.controllers.writing import CONFIRM
 from starling.engine import IgnoredDifference, Limits, Unit
 from starling.errors import InputError
 from starling.kube import Identity
 from starling.runtime import Key
-from starling.sources import Version
 
 __all__ = [
     "DEFAULT_ACCOUNT",
@@ -23,9 +21,7 @@ __all__ = [
     "SyncSettings",
     "account_of",
     "controller_of",
-    "exact_git",
     "key_of",
-    "revision_of",
     "unit_id",
     "unit_of",
     "variables",
@@ -36,7 +32,6 @@ HERE: Final = "here"
 """The one cluster that the engine knows: everything lands where the agent is."""
 
 DEFAULT_ACCOUNT: Final = "starling"
-_REVISION: Final = re.compile(r"(?:.+@)?sha(?:1:[0-9a-f]{40}|256:[0-9a-f]{64})")
 
 
 class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,40 +127,6 @@ def account_of(sync: Sync) -> Identity | None:
     return Identity.service_account(namespace, name or DEFAULT_ACCOUNT)
 
 
-def exact_git(sync: Sync, source: Source | None) -> tuple[ExactGit, str]:
-    """The commit that a Sync wants, and how people call that version; InputError if that can't be told."""
-    spec, namespace = sync.spec, sync.metadata.namespace
-    if spec.source.git is not None:
-        return spec.source.git, revision_of(spec.source.git)
-    if source is None:
-        raise InputError(f"there is no Source {namespace}/{spec.source.name}")
-    git, artifact = source.spec.git, source.status.artifact
-    found = artifact.revision if artifact is not None else ""
-    revision = spec.revision or found
-    if not _REVISION.fullmatch(revision):
-        raise InputError(
-            f"Sync {key_of(sync)} wants the revision {revision!r} of Source {namespace}/{spec.source.name}, "
-            "which names no commit",
-            hint="write it as Source.status.revision has it: main@sha1:…",
-        )
-    if git.verify is not None and revision != found:
-        raise InputError(
-            f"Source {namespace}/{spec.source.name} wants signatures, and nobody has checked those of {revision}",
-            hint="say which version to stay at in the Source's ref",
-        )
-    reference = CredentialsReference(name=git.secret_ref.name) if git.secret_ref is not None else None
-    name, _, commit = revision.rpartition("@")
-    return ExactGit(
-        url=git.url, commit=commit.partition(":")[2], tag=name or None, secret_ref=reference,
-        submodules=git.submodules, ignore=source.spec.ignore,
-    ), revision  # fmt: skip
-
-
-def revision_of(git: ExactGit) -> str:
-    """An exact commit as people read it: v1.2.3@sha1:…, or sha1:… alone."""
-    return Version(f"refs/tags/{git.tag}" if git.tag else "", git.commit, git.commit).revision
-
-
 def variables(sync: Sync, controller: Assemblage | None) -> dict[str, str]:
     """What manifests may mention as ${NAME}: what the hub has resolved, or what a Sync of its own says itself."""
     if controller is not None:
@@ -184,7 +145,7 @@ def variables(sync: Sync, controller: Assemblage | None) -> dict[str, str]:
 def _known_revision(sync: Sync, source: Source | None) -> str:
     try:
         return exact_git(sync, source)[1]
-    except InputError:  # whoever needs it says so
+    except (InputError, NotFetched):  # whoever needs it says so
         return ""
 
 

@@ -134,12 +134,13 @@ def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
         return None
     if entry is not None and entry.admission > claim.admission:
         return entry  # someone has read more of the Module's record than we have
-    if claim.restore:
-        return _restored(entry, claim) if entry is not None else None
+    if claim.admitted is not None and claim.restore and entry is not None and entry.admission < claim.admitted:
+        return _restored(entry, claim)
+    changes = claim.admitted if not claim.restore else None
     if not claim.selected:
-        return None if claim.admitted is not None and claim.leave else entry
-    if claim.admitted is not None and not claim.leave:
-        return _moved(entry, claim, claim.admitted)
+        return None if changes is not None and claim.leave else entry
+    if changes is not None and not claim.leave:
+        return _moved(entry, claim, changes)
     # As it is, but with bindings resolved now; a higher counter alone is no reason to write.
     return _made(entry, claim, entry.target, entry.admission) or entry if entry is not None else None
 

@@ -29,6 +29,8 @@ class Place:
     restore: bool = False
     leave: bool = False
     overdue: bool = False
+    unbegun: bool = False
+    """Time was up before the cluster's entry changed: it is to have it again, if that leaves room."""
 
     @property
     def admitted(self) -> Admitted:
@@ -49,7 +51,7 @@ class Place:
     @property
     def failed(self) -> bool:
         """Whether the cluster had time enough to get to the target."""
-        return self.overdue and not self.leave and not self.restore
+        return self.overdue and not (self.unbegun or self.leave or self.restore)
 
     @property
     def written(self) -> bool:
@@ -73,23 +75,20 @@ def places(facts: Facts, members: Mapping[str, Member], timeout: timedelta, now:
 def _still(place: Place, facts: Facts, now: datetime) -> Place | None:
     """The place as it is from now on; None once it is given up."""
     member, afresh = place.member, Place(place.member, now)
-    if place.restore:
-        return None if place.written or member.entry is None else place
-    if place.leave and not member.selected:
-        return _still_leaving(place, now)
+    if place.restore and (member.selected or member.entry is not None):
+        return None if place.written else place  # without an entry, it waits for its turn to move
+    if not member.selected and (place.restore or place.leave):
+        return _still_leaving(place)
     if place.leave or facts.retargeted:  # it is to do something else
         return _withdrawn(place) if place.overdue else afresh
     if _arrived(place, facts.target):
         return None
-    if not place.overdue:
-        return place
-    if not (member.selected and member.able):
+    if place.overdue and not (member.selected and member.able):
         return _withdrawn(place)
-    unmoved = member.entry != facts.target or not place.written  # then its time hasn't begun
-    return afresh if unmoved else place
+    return replace(place, unbegun=place.overdue and (member.entry != facts.target or not place.written))
 
 
-def _still_leaving(place: Place, now: datetime) -> Place | None:
+def _still_leaving(place: Place) -> Place | None:
     member = place.member
     if member.entry is None:
         gone = not member.reachable or (member.acknowledged and not member.listed)
@@ -97,11 +96,11 @@ def _still_leaving(place: Place, now: datetime) -> Place | None:
     if not place.overdue:
         return place
     # Its time hasn't begun; nor will it, where nothing may be touched.
-    return Place(member, now, leave=True) if member.adopted and member.mode == "Active" else _withdrawn(place)
+    return replace(place, unbegun=True) if member.adopted and member.mode == "Active" else _withdrawn(place)
 
 
 def _withdrawn(place: Place) -> Place | None:
-    """A place whose time is up: none, once nobody can move the cluster's entry by it and the cluster has heard of it."""
+    """A place whose time is up: none, once nobody moves the entry by it any more, and the cluster has heard of that."""
     member = place.member
     unheard = not member.able and not member.acknowledged and bool(member.reported)
     restorable = unheard and member.entry != member.reported

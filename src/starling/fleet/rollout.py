@@ -42,10 +42,11 @@ def decide(policy: Rollout, facts: Facts, members: Sequence[Member], now: dateti
     """Which clusters are admitted from now on, and where the rollout stands."""
     known = {member.name: member for member in members}
     timeout = timedelta(seconds=seconds(policy.timeout))
-    held = places(facts, known, timeout, now)
+    most = min(max(1, share(policy.max_concurrent, sum(member.selected for member in members))), MOST_ADMITTED)
+    held = _begun_again(places(facts, known, timeout, now), most, now)
     confirm = _confirm(facts, members, held)
     standing = Standing(policy, facts, members, held, confirm)
-    added = {} if standing.stopped else _added(policy, facts, known, held, may_leave=not confirm, now=now)
+    added = {} if standing.stopped else _added(facts, known, held, most, may_leave=not confirm, now=now)
     after, admission = _numbered(facts, members, held | added)
     standing = Standing(policy, facts, members, after, confirm)
     return Decision(
@@ -60,18 +61,23 @@ def decide(policy: Rollout, facts: Facts, members: Sequence[Member], now: dateti
     )
 
 
+def _begun_again(held: Mapping[str, Place], most: int, now: datetime) -> dict[str, Place]:
+    """The places, with all their time for those that hadn't begun; those that lately held one still find room."""
+    room = max(0, most - sum(place.holds for place in held.values()))
+    unbegun = [place for _, place in sorted(held.items()) if place.unbegun][:room]
+    return {**held, **{place.member.name: Place(place.member, now, leave=place.leave) for place in unbegun}}
+
+
 def _added(
-    policy: Rollout,
     facts: Facts,
     members: Mapping[str, Member],
     held: Mapping[str, Place],
+    most: int,
     *,
     may_leave: bool,
     now: datetime,
 ) -> dict[str, Place]:
     """Those admitted now, by name as long as there is room; one that holds it to move, and is to be left, keeps it."""
-    selected = sum(member.selected for member in members.values())
-    most = min(max(1, share(policy.max_concurrent, selected)), MOST_ADMITTED)
     room = min(most - sum(place.holds for place in held.values()), MOST_ADMITTED - len(held))
     added = {}
     for name, member in sorted(members.items()):
@@ -87,7 +93,9 @@ def _added(
 
 
 def _moves(member: Member, facts: Facts, held: Mapping[str, Place]) -> bool:
-    return member.able and member.name not in held and bool(facts.target) and member.entry != facts.target
+    place = held.get(member.name)
+    free = place is None or (place.restore and member.entry is None)
+    return member.able and free and bool(facts.target) and member.entry != facts.target
 
 
 def _leaves(member: Member, held: Mapping[str, Place]) -> bool:
@@ -111,7 +119,8 @@ def _numbered(facts: Facts, members: Sequence[Member], after: Mapping[str, Place
     highest = max((facts.admission, *(member.admission for member in members)))
     changed = facts.retargeted or any(not place.admission for place in after.values())
     counter = highest + 1 if changed else highest
-    return {name: replace(place, admission=place.admission or counter) for name, place in sorted(after.items())}, counter
+    numbered = {name: replace(place, admission=place.admission or counter) for name, place in sorted(after.items())}
+    return numbered, counter
 
 
 def _last_good(facts: Facts, standing: Standing) -> str:

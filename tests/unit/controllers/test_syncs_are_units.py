@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from starling.api import PLATFORM_NAMESPACE, Assemblage, Source, Sync
+from starling.controllers.exact import exact_git
 from starling.controllers.sync_units import (
     Surroundings,
     SyncSettings,
     account_of,
     controller_of,
-    exact_git,
     unit_id,
     unit_of,
     variables,

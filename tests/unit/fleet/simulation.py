@@ -15,101 +15,28 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
+import msgspec
+
 from starling.api import seconds
-from starling.api.v1alpha1 import Admitted, ClusterMode, Entry, ExactGit, Rollout, SourceReference
+from starling.api.v1alpha1 import Admitted, Entry, Rollout
 from starling.fleet import Claim, Decision, Facts, Member, assemble, decide
+from tests.unit.fleet.simulated import APP, FOREIGN, Record, SimCluster, entry
 
 Seen = TypeVar("Seen")
 
-APP: Final = "app"
-SOURCE: Final = SourceReference(git=ExactGit(url="https://git.test/app.git", commit="a" * 40))
-KEPT_REVISIONS: Final = 10
-LATE: Final = timedelta(seconds=15)
-"""How old what someone acts on may be: less than a rollout's timeout, and what an old leader is stopped by."""
-
-
-def entry(name: str, target: str, admission: int = 0) -> Entry:
-    """An entry of the cluster; which one doesn't matter."""
-    return Entry(name=name, unit=f"test/default/Module.{name}@c", target=target, admission=admission, source=SOURCE)
-
-
-FOREIGN: Final = entry("foreign", "t1:foreign", 7)
-"""What a cluster runs besides, of no Module that is known here."""
-
-
-@dataclass(slots=True)
-class SimCluster:
-    """One cluster: what the hub holds of it, and, from `has` on, what is so there and the hub is told later."""
-
-    name: str
-    labelled: bool = True
-    mode: ClusterMode = "Active"
-    cut_off: bool = False
-    known_cut_off: bool = False
-    entries: tuple[Entry, ...] = (FOREIGN,)
-    generation: int = 1
-    observed: int = 1
-    reported: str = ""
-    state: str = ""
-    has: str | None = None
-    taken: int = 1
-    doing: str = ""
-    moving: bool = False
-    """Its entry was moved, and the hub hasn't heard yet that it got there."""
-    excused: bool = False
-    """… and its time was up."""
-    given_up: datetime | None = None
-    """When it lost its place without having moved, since its time was up."""
-
-    @property
-    def entry(self) -> Entry | None:
-        return next((each for each in self.entries if each.name == APP), None)
-
-    def seen(self) -> Member:
-        there = self.entry
-        return Member(
-            name=self.name,
-            selected=self.labelled,
-            entry=there.target if there else None,
-            admission=there.admission if there else 0,
-            reported=self.reported,
-            state=self.state,
-            acknowledged=self.observed >= self.generation,
-            listed=bool(self.state),
-            reachable=not self.known_cut_off,
-            adopted=True,
-            mode=self.mode,
-        )
-
-    def take(self) -> None:
-        """What the hub says arrives."""
-        wanted = self.entry.target if self.entry else None
-        if wanted != self.has:
-            self.has, self.doing = wanted, "updating" if wanted is not None else ""
-        self.taken = self.generation
-
-    def tell(self) -> None:
-        """What is so arrives at the hub."""
-        self.observed, self.reported, self.state = self.taken, self.has or "", self.doing
-        wanted = self.entry.target if self.entry else None
-        arrived = self.reported == (wanted or "") and self.state in ("succeeded", "failed", "")
-        if self.observed == self.generation and arrived:
-            self.moving = self.excused = False
+LATE: Final = timedelta(minutes=5)
+"""How old what someone acts on may be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What the Module's status has."""
+class Thought:
+    """A decision that isn't written yet, and what it was made from."""
 
-    version: int = 0
-    target: str = ""
-    last_good: str = ""
-    admission: int = 0
-    admitted: tuple[Admitted, ...] = ()
-
-    @property
-    def names(self) -> dict[str, Admitted]:
-        return {each.cluster: each for each in self.admitted}
+    policy: Rollout
+    record: Record
+    facts: Facts
+    members: list[Member]
+    decision: Decision
 
 
 @dataclass(slots=True)
@@ -123,14 +50,20 @@ class World:
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     target: str = "t1:0"
     targets: list[str] = field(default_factory=lambda: ["t1:0"])
+    forgotten: set[str] = field(default_factory=set)
+    """Targets of which nobody knows any more what they stand for."""
+    specs: int = 1
+    """How often the Module's spec has changed."""
     suspended: bool = False
     confirmed: str = ""
-    record: Record = Record()
+    asked: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    """What was to be confirmed: of which spec, that which clusters stay."""
+    record: Record = field(default_factory=Record)
     records: deque[tuple[datetime, Record]] = field(default_factory=deque)
     """Those that were, and until when."""
     looks: deque[tuple[datetime, list[Member]]] = field(default_factory=deque)
-    """The clusters as they were, and when."""
-    undecided: list[tuple[Record, str, list[Member], Decision]] = field(default_factory=list)
+    """All clusters as they were, and when."""
+    undecided: list[Thought] = field(default_factory=list)
     clusters: dict[str, SimCluster] = field(default_factory=dict)
     born: int = 0
     most: int = 1
@@ -143,24 +76,27 @@ class World:
 
     # The hub
 
-    def facts(self, record: Record, target: str) -> Facts:
+    def facts(self) -> Facts:
+        record = self.record
         return Facts(
-            target=target,
+            target=self.target,
             previous=record.target,
             last_good=record.last_good,
             admission=record.admission,
             admitted=record.admitted,
-            leaving=frozenset(each.cluster for each in record.admitted if each.leave),
             confirmed=self.confirmed,
+            salt=str(self.specs),
             suspended=self.suspended,
         )
 
-    def look(self) -> list[Member]:
-        """The clusters as they are now; remembered, for those who look late."""
-        named = self.record.names
-        members = [c.seen() for c in self.clusters.values() if c.labelled or c.entry or c.state or c.name in named]
-        self.looks.append((self.now, members))
-        return members
+    def look(self, *, stale: bool) -> list[Member]:
+        """The clusters that matter to the record, as they are now or were before."""
+        self.looks.append((self.now, [cluster.seen() for cluster in self.clusters.values()]))
+        seen, named = self.looks[-1][1], self.record.names
+        if stale:  # who has seen a cluster doesn't forget that it is there
+            there = named.keys() & self.clusters.keys()
+            seen = self.chance.choice([look for look in self.recent(self.looks) if there <= {m.name for m in look}])
+        return [m for m in seen if m.selected or m.entry is not None or m.listed or m.name in named]
 
     def recent(self, past: deque[tuple[datetime, Seen]]) -> list[Seen]:
         """What may still be taken for the present."""
@@ -170,49 +106,45 @@ class World:
 
     def think(self, *, stale: bool = True) -> None:
         """Someone reads the record and the clusters, these perhaps as they were before, and decides."""
-        members = self.look()
-        if stale:
-            named = self.record.names.keys() & self.clusters.keys()
-            known = [look for look in self.recent(self.looks) if named <= {member.name for member in look}]
-            members = self.chance.choice(known)  # who has seen a cluster doesn't forget it
-        record, target = self.record, self.target
-        decision = decide(self.policy, self.facts(record, target), members, self.now)
-        self.undecided.append((record, target, members, decision))
+        members, facts = self.look(stale=stale), self.facts()
+        decision = decide(self.policy, facts, members, self.now)
+        self.undecided.append(Thought(self.policy, self.record, facts, members, decision))
 
     def write(self) -> None:
         """Someone who has decided writes it down, unless the record is another by now."""
         if not self.undecided:
             return
-        record, target, members, decision = self.undecided.pop(self.chance.randrange(len(self.undecided)))
+        thought = self.undecided.pop(self.chance.randrange(len(self.undecided)))
+        record, decision = thought.record, thought.decision
         if record != self.record:
             return
-        after = Record(record.version, target, decision.last_good, decision.admission, decision.admitted)
-        self._check_decision(members, decision, record)
+        after = Record(record.version, thought.facts.target, decision.last_good, decision.admission, decision.admitted)
+        self._check_decision(thought)
         if after != record:
-            self._excuse(after)
+            self._excuse(after, {member.name for member in thought.members if member.entry is None})
             self.records.append((self.now, record))
             self.record = replace(after, version=record.version + 1)
-            if any(
-                each.leave and not names.leave for each in record.admitted if (names := after.names.get(each.cluster))
-            ):
-                self.looks.clear()  # what was seen of a cluster before it was to stay after all says nothing any more
-                self.records.clear()
+        if decision.confirm:
+            stay = frozenset(member.name for member in thought.members if member.selected)
+            self.asked[decision.confirm] = (thought.facts.salt, stay)
         self.last = decision
 
     def compile(self, cluster: SimCluster, *, stale: bool = True) -> None:
         """The assembler compiles one cluster, from the record that is there or one that was."""
+        if not cluster.adopted or cluster.mode != "Active":
+            return
         record = self.chance.choice([*self.recent(self.records), self.record]) if stale else self.record
-        place = record.names.get(cluster.name) if cluster.mode == "Active" else None
+        place = record.names.get(cluster.name)
         claim = Claim(
             module=APP,
             target=record.target,
             admission=record.admission,
-            admitted=place is not None,
+            admitted=place.admission if place is not None else None,
             restore=place is not None and place.restore,
             leave=place is not None and place.leave,
             reported=cluster.reported,
             selected=cluster.labelled,
-            make=lambda target: entry(APP, target) if target in self.targets[-KEPT_REVISIONS:] else None,
+            make=lambda target: entry(APP, target) if target not in self.forgotten else None,
         )
         before, entries = cluster.entry, assemble(cluster.entries, [claim])
         if entries == cluster.entries:
@@ -221,16 +153,16 @@ class World:
         self._check_entry(cluster, before, place)
         after = cluster.entry
         if (after and after.target) != (before and before.target):
-            # Who read the record before may still move one that was given up: its time was up, so it doesn't count.
-            given_up = cluster.given_up is not None and cluster.given_up >= self.now - LATE
-            late = (cluster.excused or given_up) and cluster.name not in self.record.names
-            cluster.moving, cluster.excused = True, late or bool(place and place.restore)
+            # One that is to be restored had its time. And where there is no entry, nothing says who has read more of
+            # the record: who has read less may give a cluster its first entry when it has no place any more, and who
+            # has read a little more then moves that, until it has a place again.
+            now = self.record.names.get(cluster.name)
+            cluster.overlooked = cluster.overlooked or (before is None and now is None)
+            cluster.moving, cluster.excused = True, now.restore if now is not None else cluster.overlooked
 
     def restart(self) -> None:
-        """The controller dies, and starts anew: what wasn't written is forgotten, all that was is read."""
+        """The controller dies, and what wasn't written is forgotten; who takes over may have read it all long ago."""
         self.undecided.clear()
-        self.looks.clear()
-        self.records.clear()
 
     # The world
 
@@ -238,17 +170,32 @@ class World:
         return self.clusters[self.chance.choice(list(self.clusters))]
 
     def add_cluster(self) -> None:
-        name = f"c{self.born:04}"
-        self.clusters[name] = SimCluster(name)
+        """One that is new, or one that has run for a while and isn't adopted yet."""
+        cluster = SimCluster(f"c{self.born:04}")
+        self.clusters[cluster.name] = cluster
         self.born += 1
+        if self.chance.random() < 0.3:
+            target = self.chance.choice([*self.targets, "t1:elsewhere"])
+            cluster.adopted, cluster.imported = False, entry(APP, target, self.chance.choice((0, 50)))
+            cluster.has, cluster.doing = target, "succeeded"
 
     def remove_cluster(self) -> None:
         if len(self.clusters) > 3:
             del self.clusters[self.any_cluster().name]
 
     def new_target(self) -> None:
-        self.target = f"t1:{len(self.targets)}"
+        self.target, self.specs = f"t1:{len(self.targets)}", self.specs + 1
         self.targets.append(self.target)
+
+    def revert(self) -> None:
+        """An earlier target is wanted again."""
+        self.target, self.specs = self.chance.choice(self.targets[-3:]), self.specs + 1
+        self.forgotten.discard(self.target)
+
+    def forget(self) -> None:
+        target = self.chance.choice(self.targets)
+        if target not in (self.target, self.record.target):
+            self.forgotten.add(target)
 
     def finish(self, cluster: SimCluster) -> None:
         """What the cluster was at is done, one way or the other; what is done may need doing again for a while."""
@@ -276,6 +223,13 @@ class World:
     def suspend(self) -> None:
         self.suspended = self.chance.random() < 0.3
 
+    def pause(self) -> None:
+        self.policy = msgspec.structs.replace(self.policy, paused=self.chance.random() < 0.3)
+
+    def resume(self) -> None:
+        """People let it go on."""
+        self.suspended, self.policy = False, msgspec.structs.replace(self.policy, paused=False)
+
     def exchange(self, cluster: SimCluster) -> None:
         """One of what passes between a cluster and the hub, if anything can."""
         if not cluster.cut_off:
@@ -288,6 +242,10 @@ class World:
         each: tuple[Callable[[SimCluster], None], ...] = (self.compile, self.exchange, self.exchange, self.finish)
         seldom: tuple[Callable[[], None], ...] = (
             self.new_target,
+            self.revert,
+            self.revert,
+            self.forget,
+            self.pause,
             self.add_cluster,
             self.remove_cluster,
             self.restart,
@@ -297,6 +255,7 @@ class World:
             lambda: self.relabel(self.any_cluster()),
             lambda: self.cut(self.any_cluster()),
             lambda: self.change_mode(self.any_cluster()),
+            lambda: self.any_cluster().adopt(),
         )
         self.chance.choice(often)()
         for act in each:
@@ -354,8 +313,9 @@ class World:
     def overdue(self, place: Admitted) -> bool:
         return self.now - place.since >= timedelta(seconds=seconds(self.policy.timeout))
 
-    def _check_decision(self, members: list[Member], decision: Decision, record: Record) -> None:
-        """What is admitted anew fits in, and may be left."""
+    def _check_decision(self, thought: Thought) -> None:
+        """What is admitted anew fits in, has a counter that tells so, and may be left."""
+        members, decision, record = thought.members, thought.decision, thought.record
         names = [each.cluster for each in decision.admitted]
         assert len(set(names)) == len(names) <= 200
         assert decision.admission >= record.admission
@@ -366,15 +326,20 @@ class World:
         self.most = max(self.most, bound)
         added = [each for each in decision.admitted if each.cluster not in record.names]
         if added:
-            assert sum(not self.overdue(each) for each in decision.admitted) <= bound
+            assert sum(not each.restore and not self.overdue(each) for each in decision.admitted) <= bound
+            assert not thought.policy.paused
+        changed = [each for each in decision.admitted if each not in record.admitted]
+        if changed:
             assert decision.admission > max((record.admission, *(m.admission for m in members)))
-            assert not self.policy.paused
+            assert all(each.admission == decision.admission for each in changed)
         leaving = [each for each in decision.admitted if each.leave]
         if any(each.cluster not in record.names or not record.names[each.cluster].leave for each in leaving):
             seen = {member.name: member for member in members}
             going = sum(not m.selected and (m.entry is not None or m.name in names) for m in members)
             few = going <= max(1, (summary.total + going) / 10)
-            assert few or self.confirmed, f"{going} of {summary.total + going} leave, and nobody said they may"
+            stay = frozenset(member.name for member in members if member.selected)
+            confirmed = self.asked.get(thought.facts.confirmed) == (thought.facts.salt, stay)
+            assert few or confirmed, f"{going} of {summary.total + going} leave, and nobody said they may"
             assert not any(seen[each.cluster].selected for each in leaving)
 
     def _check_entry(self, cluster: SimCluster, before: Entry | None, place: Admitted | None) -> None:
@@ -390,19 +355,18 @@ class World:
             assert after.admission >= before.admission
             assert after.target == before.target or place is not None, f"{cluster.name} moved unadmitted"
 
-    def _excuse(self, after: Record) -> None:
+    def _excuse(self, after: Record, without: set[str]) -> None:
         """Those that lose their place before they have told must have had their time, or be nobody's concern now."""
         for name, place in self.record.names.items():
             cluster = self.clusters.get(name)
             if cluster is None:
                 continue
+            cluster.overlooked = name not in after.names and name in without and cluster.entry is not None
             if not cluster.moving:
-                cluster.given_up = self.now if name not in after.names and self.overdue(place) else None
                 continue
             if name not in after.names:
-                gone = place.leave and cluster.known_cut_off
-                assert self.overdue(place) or place.restore or gone or not cluster.labelled, f"{name} lost its place"
+                gone = place.leave and (cluster.known_cut_off or name in without)
+                assert self.overdue(place) or place.restore or gone, f"{name} lost its place"
                 cluster.excused = True
             elif self.overdue(place):
-                still = after.names[name]
-                cluster.excused = cluster.excused or still.since == place.since or still.restore
+                cluster.excused = cluster.excused or after.names[name].since == place.since

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from starling.api import Assemblage, ObjectMeta
 from starling.api.v1alpha1 import AssemblageSpec, AssemblageStatus, EntryStatus, ProxyAssemblageStatus
 from starling.fleet import local_spec, report
-from tests.unit.fleet.simulation import entry
+from tests.unit.fleet.simulated import entry
 
 OLD, NEW, MORE = entry("app", "t1:old"), entry("app", "t1:new"), entry("more", "t1:more")
 MINE = entry("mine", "t1:mine")

@@ -22,7 +22,7 @@ from starling.api.v1alpha1 import (
 )
 from starling.errors import InputError
 from starling.fleet import LARGEST, BindingError, Claim, ModuleRevision, assemble, check_size, make_entry
-from tests.unit.fleet.simulation import entry
+from tests.unit.fleet.simulated import entry
 
 CANARY = LabelSelector(match_labels={"ring": "canary"})
 GIT = ExactGit(url="https://git.test/app.git", commit="a" * 40, secret_ref=CredentialsReference(name="git-creds"))
@@ -122,33 +122,64 @@ THERE = entry("app", "t1:new", 4)
     [
         pytest.param(OLD, claim(deleting=True), None, id="deleting"),
         pytest.param(AHEAD, claim(deleting=True), None, id="deleting, ahead"),
-        pytest.param(AHEAD, claim(admitted=True), AHEAD, id="we are behind"),
-        pytest.param(AHEAD, claim(admitted=True, leave=True, selected=False), AHEAD, id="we are behind, leaving"),
+        pytest.param(AHEAD, claim(admitted=5), AHEAD, id="we are behind"),
+        pytest.param(AHEAD, claim(admitted=5, leave=True, selected=False), AHEAD, id="we are behind, leaving"),
         pytest.param(OLD, claim(selected=False), OLD, id="not selected, not admitted"),
-        pytest.param(OLD, claim(selected=False, admitted=True), OLD, id="not selected, admitted to move"),
-        pytest.param(OLD, claim(selected=False, admitted=True, leave=True), None, id="not selected, admitted to leave"),
+        pytest.param(OLD, claim(selected=False, admitted=5), OLD, id="not selected, admitted to move"),
+        pytest.param(OLD, claim(selected=False, admitted=5, leave=True), None, id="not selected, admitted to leave"),
         pytest.param(OLD, claim(selected=False, leave=True), OLD, id="not selected, not admitted to leave"),
-        pytest.param(OLD, claim(admitted=True, leave=True), REMADE, id="selected again"),
-        pytest.param(OLD, claim(admitted=True), MOVED, id="admitted"),
-        pytest.param(None, claim(admitted=True), MOVED, id="admitted, new"),
-        pytest.param(THERE, claim(admitted=True), replace(THERE, path="made"), id="admitted, there: counter stays"),
-        pytest.param(OLD, claim(admitted=True, target="t1:unknown"), OLD, id="admitted, target unknown"),
-        pytest.param(None, claim(admitted=True, target="t1:unknown"), None, id="admitted, new, target unknown"),
+        pytest.param(OLD, claim(admitted=5, leave=True), REMADE, id="selected again"),
+        pytest.param(OLD, claim(admitted=5), MOVED, id="admitted"),
+        pytest.param(None, claim(admitted=5), MOVED, id="admitted, new"),
+        pytest.param(THERE, claim(admitted=5), MOVED, id="admitted, there: the counter tells so"),
+        pytest.param(THERE, claim(admitted=3), replace(THERE, path="made"), id="admitted, there: counter stays"),
+        pytest.param(OLD, claim(admitted=2), replace(MOVED, admission=3), id="admitted, by a lower counter"),
+        pytest.param(OLD, claim(admitted=4), replace(MOVED, admission=4), id="admitted, others later"),
+        pytest.param(OLD, claim(admitted=5, target="t1:unknown"), OLD, id="admitted, target unknown"),
+        pytest.param(None, claim(admitted=5, target="t1:unknown"), None, id="admitted, new, target unknown"),
         pytest.param(None, claim(), None, id="not admitted, none"),
         pytest.param(OLD, claim(), REMADE, id="not admitted: its own target, made anew"),
         pytest.param(UNKNOWN, claim(), UNKNOWN, id="not admitted: its target is no longer known"),
         pytest.param(
-            THERE, claim(admitted=True, restore=True, reported="t1:old"), replace(REMADE, admission=4), id="restored"
+            THERE, claim(admitted=5, restore=True, reported="t1:old"), replace(REMADE, admission=5), id="restored"
         ),
-        pytest.param(THERE, claim(admitted=True, restore=True), replace(THERE, path="made"), id="nothing to restore"),
         pytest.param(
-            THERE, claim(admitted=True, restore=True, reported="t1:gone"), THERE, id="restored to the unknown"
+            OLD, claim(admitted=4, restore=True, selected=False), replace(REMADE, admission=5), id="unselected"
         ),
+        pytest.param(
+            THERE, claim(admitted=4, restore=True, reported="t1:old"), replace(THERE, path="made"), id="restored before"
+        ),
+        pytest.param(THERE, claim(admitted=5, restore=True), MOVED, id="nothing to restore"),
+        pytest.param(
+            THERE,
+            claim(admitted=5, restore=True, reported="t1:gone"),
+            replace(THERE, admission=5),
+            id="restored to the unknown",
+        ),
+        pytest.param(None, claim(admitted=5, restore=True, reported="t1:old"), None, id="restored, none"),
     ],
 )
 def test_a_claim_leads_to_an_entry(before: Entry | None, claimed: Claim, after: Entry | None) -> None:
     """An entry comes, moves and goes by admission only, and never to a lower counter."""
     assert assemble((before,) if before else (), [claimed]) == ((after,) if after else ())
+
+
+ELSEWHERE = SourceReference(git=replace(GIT, commit="b" * 40))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "stays"),
+    [
+        pytest.param(claim(), True, id="not admitted"),
+        pytest.param(claim(admitted=5, target="t1:old"), True, id="admitted to where it is"),
+        pytest.param(claim(admitted=5, restore=True, reported="t1:old"), True, id="restored to where it is"),
+        pytest.param(claim(admitted=5), False, id="moved"),
+    ],
+)
+def test_the_commit_changes_with_the_target_alone(claimed: Claim, *, stays: bool) -> None:
+    """A hub that knows a target by another commit leaves entries the one that they have."""
+    (after,) = assemble([replace(OLD, source=ELSEWHERE)], [claimed])
+    assert (after.path, after.source == ELSEWHERE) == ("made", stays)
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -164,7 +195,7 @@ def test_entries_of_others_stay(current: dict[str, int], claims: dict[str, tuple
             target="t1:new",
             admission=5,
             selected=selected,
-            admitted=admitted,
+            admitted=4 if admitted else None,
             leave=leave,
             restore=restore,
             reported="t1:x",

@@ -13,7 +13,7 @@ from starling.fleet import TRANSIENT, entry_status
 from starling.kube import errors as kube_errors
 from starling.rendering import errors as rendering_errors
 from starling.sources import errors as source_errors
-from tests.unit.fleet.simulation import SOURCE, entry
+from tests.unit.fleet.simulated import SOURCE, entry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRY = entry("app", "t1:new")

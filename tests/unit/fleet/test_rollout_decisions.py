@@ -34,16 +34,25 @@ def fleet(member: Member, number: int, start: str = "a") -> list[Member]:
     return [replace(member, name=f"{start}{each:03}") for each in range(number)]
 
 
-def admitted(*names: str, minutes: float = 1, restore: bool = False, leave: bool = False) -> Facts:
-    """Facts with these admitted some minutes ago."""
+def admitted(*names: str, minutes: float = 1, admission: int = 3, restore: bool = False, leave: bool = False) -> Facts:
+    """Facts with these admitted some minutes ago, by default at the counter that entries have."""
     since = NOW - timedelta(minutes=minutes)
-    places = tuple(Admitted(cluster=name, since=since, restore=restore, leave=leave) for name in names)
-    return replace(FACTS, admitted=places, leaving=frozenset(names if leave else ()))
+    return replace(
+        FACTS,
+        admitted=tuple(
+            Admitted(cluster=name, since=since, admission=admission, restore=restore, leave=leave) for name in names
+        ),
+    )
 
 
 def names(decision: Decision) -> list[str]:
     """Who is admitted."""
     return [each.cluster for each in decision.admitted]
+
+
+def leaving(decision: Decision) -> list[str]:
+    """Who is admitted to lose its entry."""
+    return [each.cluster for each in decision.admitted if each.leave]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +154,7 @@ def test_a_place_is_given_up(facts: Facts, member: Member) -> None:
 def test_leaving_takes_until_it_is_told(member: Member) -> None:
     """A cluster that is left holds its place until it says that nothing is there."""
     decision = decide(Rollout(max_concurrent=1), admitted("a", leave=True), [member, replace(WELL, name="b")], NOW)
-    assert (names(decision), set(decision.leaving)) == (["a"], {"a"})
+    assert names(decision) == leaving(decision) == ["a"]
 
 
 def test_who_takes_too_long_has_failed() -> None:
@@ -164,8 +173,18 @@ def test_who_takes_too_long_has_failed() -> None:
 def test_time_begins_with_the_entry() -> None:
     """Who wasn't given the target isn't too slow: it goes on holding its place."""
     decision = decide(Rollout(max_concurrent=1), admitted("a", minutes=11), [WELL, replace(WELL, name="b")], NOW)
-    assert decision.admitted == (Admitted(cluster="a", since=NOW),)
+    assert decision.admitted == (Admitted(cluster="a", since=NOW, admission=6),)
     assert decision.summary.failed == 0
+    paused = decide(Rollout(paused=True), admitted("a", minutes=11), [WELL], NOW)
+    assert paused.admitted == decision.admitted
+
+
+def test_time_begins_again_only_where_there_is_room() -> None:
+    """Who seems not to have begun, and whose place was given to another, is no failure and takes no second place."""
+    facts = admitted("a", minutes=11, admission=5)
+    facts = replace(facts, admitted=(*facts.admitted, *admitted("b").admitted))
+    decision = decide(Rollout(max_concurrent=1), facts, [WELL, replace(WELL, name="b")], NOW)
+    assert (decision.admitted, decision.admission, decision.summary.failed) == (facts.admitted, 5, 0)
 
 
 def test_who_never_heard_of_it_is_restored() -> None:
@@ -174,17 +193,66 @@ def test_who_never_heard_of_it_is_restored() -> None:
     waiting = decide(POLICY, admitted("a", minutes=9), [away], NOW)
     assert not waiting.admitted[0].restore
     decision = decide(POLICY, admitted("a", minutes=11), [away], NOW)
-    assert decision.admitted == (Admitted(cluster="a", since=NOW, restore=True),)
+    since = NOW - timedelta(minutes=11)
+    assert decision.admitted == (Admitted(cluster="a", since=since, admission=6, restore=True),)
     assert (decision.summary.failed, decision.summary.unreachable) == (0, 1)
-    back = decide(POLICY, admitted("a", restore=True), [replace(away, reachable=True)], NOW)
-    assert back.admitted == (Admitted(cluster="a", since=NOW),)
+
+
+@pytest.mark.parametrize(
+    ("member", "facts"),
+    [
+        pytest.param(replace(WELL, reachable=False), admitted("a", minutes=11, admission=5), id="unreachable"),
+        pytest.param(replace(WELL, mode="Frozen"), admitted("a", minutes=11, admission=5), id="frozen"),
+        pytest.param(replace(WELL, adopted=False), admitted("a", minutes=11, admission=5), id="unadopted"),
+        pytest.param(LEAVING, admitted("a", "c", minutes=11, admission=5), id="not selected, waits to be confirmed"),
+        pytest.param(
+            replace(LEAVING, mode="Frozen"), admitted("a", minutes=11, admission=5, leave=True), id="left, frozen"
+        ),
+        pytest.param(WELL, replace(admitted("a", minutes=11, admission=5), previous="t1:between"), id="another target"),
+    ],
+)
+def test_what_may_still_be_moved_is_remembered(member: Member, facts: Facts) -> None:
+    """A place whose time is up isn't forgotten while its entry is older, but holds up nobody."""
+    others = [replace(WELL, name="b"), replace(LEAVING, name="c")]
+    decision = decide(Rollout(max_concurrent=1), facts, [member, *others], NOW)
+    places = {each.cluster: each for each in decision.admitted}
+    assert (places["a"].restore, places["a"].leave, places["a"].admission) == (True, False, 6)
+    assert "b" in places
+    facts = replace(facts, admitted=decision.admitted, admission=6, previous=NEW)
+    assert "a" in names(decide(Rollout(paused=True), facts, [member, *others], NOW))
+    written = replace(member, admission=6)
+    assert "a" not in names(decide(Rollout(paused=True), facts, [written, *others], NOW))
+
+
+def test_who_was_restored_takes_its_turn() -> None:
+    """It moves by a new place, and one without an entry needs no other end of the old one."""
+    facts = admitted("a", restore=True, admission=5)
+    assert decide(POLICY, facts, [WELL], NOW).admitted == facts.admitted
+    again = (Admitted(cluster="a", since=NOW, admission=6),)
+    assert decide(POLICY, facts, [replace(WELL, admission=5)], NOW).admitted == again
+    without = replace(WELL, entry=None, admission=0)
+    assert decide(POLICY, facts, [without], NOW).admitted == again
+    assert decide(Rollout(paused=True), facts, [without], NOW).admitted == facts.admitted
+
+
+@pytest.mark.parametrize(("counter", "arrived"), [(4, False), (5, True), (6, True)])
+def test_arriving_takes_an_entry_of_that_admission(counter: int, *, arrived: bool) -> None:
+    """What a cluster said when this was the target before doesn't count."""
+    decision = decide(POLICY, admitted("a", admission=5), [replace(THERE, admission=counter)], NOW)
+    assert (not decision.admitted, decision.last_good == NEW) == (arrived, arrived)
+
+
+def test_arriving_takes_an_acknowledgement() -> None:
+    """A cluster that says it is at the target, and hasn't taken in all that it is told, may say so of before."""
+    facts = admitted("a")
+    assert decide(POLICY, facts, [replace(THERE, acknowledged=False)], NOW).admitted == facts.admitted
 
 
 def test_a_new_target_takes_those_along_that_move() -> None:
     """They stay admitted, with all their time, and the counter tells old records from new."""
     facts = replace(admitted("b", minutes=9), previous="t1:between")
     decision = decide(Rollout(max_concurrent=1), facts, [WELL, replace(WELL, name="b")], NOW)
-    assert decision.admitted == (Admitted(cluster="b", since=NOW),)
+    assert decision.admitted == (Admitted(cluster="b", since=NOW, admission=6),)
     assert decision.admission == 6
     stuck = replace(WELL, entry="t1:between", reported="t1:between", state="updating")
     facts = replace(admitted("b", minutes=11), previous="t1:between")
@@ -212,8 +280,11 @@ def test_many_are_left_only_when_confirmed() -> None:
     assert decide(POLICY, FACTS, [*many, *fleet(LEAVING, 9, "c")], NOW).confirm == waiting.confirm
     assert decide(POLICY, FACTS, many[1:], NOW).confirm != waiting.confirm
     confirmed = decide(POLICY, replace(FACTS, confirmed=waiting.confirm), many, NOW)
-    assert (names(confirmed), set(confirmed.leaving), confirmed.confirm) == (["b000", "b001"], {"b000", "b001"}, "")
+    assert names(confirmed) == leaving(confirmed) == ["b000", "b001"]
+    assert not confirmed.confirm
     assert not decide(POLICY, replace(FACTS, confirmed="other"), many, NOW).admitted
+    later = decide(POLICY, replace(FACTS, confirmed=waiting.confirm, salt="another Module, or spec"), many, NOW)
+    assert (later.admitted, bool(later.confirm)) == ((), True)
 
 
 @pytest.mark.parametrize(("stay", "asked"), [(27, False), (26, True)])
@@ -225,7 +296,7 @@ def test_a_tenth_is_of_all_that_had_it(stay: int, *, asked: bool) -> None:
 
 def test_one_may_always_go() -> None:
     """A single cluster is left without a question, however few there are; two of three aren't."""
-    assert decide(POLICY, FACTS, [replace(THERE, name="b"), LEAVING], NOW).leaving == {"a"}
+    assert decide(POLICY, FACTS, [replace(THERE, name="b"), LEAVING], NOW).admitted[0].leave
     assert decide(POLICY, FACTS, [replace(THERE, name="c"), *fleet(LEAVING, 2)], NOW).confirm
 
 
@@ -233,10 +304,10 @@ def test_who_was_to_move_isnt_thereby_to_leave() -> None:
     """Clusters that lose their label while they move are asked about as any other."""
     members = [*fleet(replace(LEAVING, entry=NEW), 2), *fleet(THERE, 3, "b")]
     decision = decide(POLICY, admitted("a000", "a001"), members, NOW)
-    assert (names(decision), decision.leaving) == (["a000", "a001"], frozenset())
+    assert (names(decision), leaving(decision)) == (["a000", "a001"], [])
     assert decision.confirm
     agreed = decide(POLICY, replace(admitted("a000", "a001"), confirmed=decision.confirm), members, NOW)
-    assert (set(agreed.leaving), agreed.admission) == ({"a000", "a001"}, 6)
+    assert (leaving(agreed), agreed.admission) == (["a000", "a001"], 6)
 
 
 def test_the_counter_goes_on_from_what_is_there() -> None:

@@ -33,9 +33,10 @@ def disturbed(world: World, steps: int) -> World:
 
 def put_in_order(world: World, *, confirmed: bool = True) -> None:
     """People do what is theirs to do, and wait."""
-    world.suspended = False
+    world.resume()
     for cluster in world.clusters.values():
         cluster.mode, cluster.cut_off = "Active", False
+        cluster.adopt()
     world.settle()
     while confirmed and world.last is not None and world.last.confirm:
         world.confirm()
@@ -78,7 +79,7 @@ def test_failures_stop_it(seed: int, size: int, policy: Rollout, failing: float)
 def test_those_that_stay_away_hold_up_nobody(seed: int, size: int, policy: Rollout) -> None:
     """Clusters that never come back, or are cordoned, keep none of the others from the target."""
     world = disturbed(World(policy, size, random.Random(seed)), 100)
-    world.suspended = False
+    world.resume()
     for cluster in world.clusters.values():
         if cluster.cut_off or world.chance.random() < 0.2:
             cluster.cut_off = True
@@ -86,7 +87,7 @@ def test_those_that_stay_away_hold_up_nobody(seed: int, size: int, policy: Rollo
             cluster.mode = "Cordoned"
     world.settle()
     for cluster in world.clusters.values():
-        if cluster.labelled and not cluster.cut_off and cluster.mode == "Active":
+        if cluster.labelled and cluster.adopted and not cluster.cut_off and cluster.mode == "Active":
             assert cluster.has == world.target
 
 
@@ -95,7 +96,7 @@ def test_those_that_stay_away_hold_up_nobody(seed: int, size: int, policy: Rollo
 def test_many_are_left_only_when_confirmed(seed: int, size: int, leave: int) -> None:
     """A selector that suddenly picks far fewer clusters takes nothing off any of them until someone says so."""
     world = World(Rollout(max_concurrent="100%"), size, random.Random(seed))
-    world.settle()
+    put_in_order(world)
     world.new_target()
     world.think()
     world.write()  # all are admitted to move as they lose their label

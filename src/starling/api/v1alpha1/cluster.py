@@ -12,7 +12,7 @@ from starling.api.v1alpha1.fields import LabelKey, LocalSecretReference
 __all__ = ["Cluster", "ClusterMode", "ClusterPhase", "ClusterSpec", "ClusterStatus", "Pull", "Push"]
 
 ClusterMode = Literal["Active", "Cordoned", "Frozen"]
-ClusterPhase = Literal["Pending", "Ready", "Unreachable"]
+ClusterPhase = Literal["Pending", "Ready", "Unreachable", "Leaving"]
 
 
 class Push(Fields, frozen=True, kw_only=True):
@@ -48,7 +48,8 @@ class ClusterStatus(ReconciledStatus, frozen=True, kw_only=True):
     """Whether the cluster is there, and what it says of itself."""
 
     phase: Annotated[
-        ClusterPhase, doc("Pending: not heard of yet. Ready: it answers, or calls. Unreachable: no longer.")
+        ClusterPhase,
+        doc("Pending: not heard of yet. Ready: it answers, or calls. Unreachable: no longer. Leaving: it is let go."),
     ] = "Pending"
     last_seen: Annotated[datetime | None, doc("When it was last heard of, as of the last change of phase.")] = None
     uid: Annotated[str, Meta(max_length=64), doc("The uid of its namespace kube-system, which tells it apart.")] = ""

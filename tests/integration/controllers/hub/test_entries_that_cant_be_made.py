@@ -1,0 +1,46 @@
+"""A Module whose entry can't be made for a cluster moves nobody, and holds up no other Module."""
+
+from typing import Final
+
+from starling.api import Cluster, Module
+from tests.integration.controllers.hub.downstream import Downstream
+from tests.integration.controllers.hub.stage import Hub, condition
+
+WRONG: Final = [{"selector": {"matchLabels": {"odd": "yes"}}, "values": {"a": 1}}]
+"""Values, of what isn't a chart."""
+
+
+async def test_nobody_is_admitted_to_what_cant_be_made(hub: Hub) -> None:
+    """The condition names the cluster, the target stays what it was, and all goes on once it is mended."""
+    await hub.put_source()
+    await hub.put_module()
+    async with hub.running():
+        cluster = await Downstream.ready(hub, labels={"ring": "canary", "odd": "yes"})
+        await cluster.delivers_until(lambda it: it.status.syncs)
+        before = (await hub.sees(Module, "base", lambda it: it.status.phase == "Succeeded")).status
+        await hub.put_module(overrides=WRONG)
+        module = await hub.says(Module, "base", "cluster c: ")
+        assert condition(module)[0] == "False"
+        after = module.status
+        assert (after.target, after.admitted, after.admission) == (before.target, (), before.admission)
+        await hub.put_module(sync={"timeout": "7m"})
+        await cluster.delivers_until(lambda it: any(each.target != before.target for each in it.status.syncs))
+        await hub.sees(Module, "base", lambda it: it.status.phase == "Succeeded" and it.status.target != before.target)
+
+
+async def test_other_modules_go_on(hub: Hub) -> None:
+    """An entry that can't be made any more, since the cluster has another label, stays as it is; others are made."""
+    await hub.put_source()
+    await hub.put_module(overrides=WRONG)
+    async with hub.running():
+        cluster = await Downstream.ready(hub)
+        await cluster.delivers_until(lambda it: it.status.syncs)
+        proxy = await cluster.proxy()
+        assert proxy is not None
+        await hub.patch(Cluster, "c", {"metadata": {"labels": {"odd": "yes"}}})
+        await hub.put_module("other")
+        await cluster.delivers_until(lambda it: len(it.status.syncs) == 2)
+        after = await cluster.proxy()
+        assert after is not None
+        assert after.spec.syncs[0] == proxy.spec.syncs[0]
+        assert any("Module base stays as it is" in line for line in hub.log)
