@@ -51,11 +51,15 @@ async def measure(cluster: LocalCluster) -> list[Row]:
     repository = Repository(cluster.folder.parent / "served" / "fleet.git", 1)
     try:
         (downstream,) = await clusters.up("downstream")
-        async with GitServer(repository.folder.parent) as server, answering(downstream) as there:
-            for client in (there, hub := Client(kubeconfig(cluster.kubeconfig))):
+        async with (
+            GitServer(repository.folder.parent) as server,
+            Client(kubeconfig(cluster.kubeconfig)) as hub,
+            answering(downstream) as there,
+        ):
+            for client in (hub, there):
                 await installed(client)
                 await apply_all(client, (namespace(name(index)) for index in range(CLUSTERS)))
-            async with hub, controller(cluster) as process:
+            async with controller(cluster) as process:
                 git = {"url": f"{server.url}/fleet.git", "commit": repository.head()}
                 rows = await fleet(hub, process, downstream, git)
         bare = await in_child("bare", downstream) / WATCHES

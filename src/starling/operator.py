@@ -58,6 +58,7 @@ __all__ = ["AgentSettings", "Settings", "run_agent", "run_controller"]
 LOG = logging.getLogger(__name__)
 T = TypeVar("T", bound=Named)
 
+SOURCES = "starling-sources"
 LEASES = Served("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
 
 
@@ -112,6 +113,7 @@ class _Process:
             )
             LOG.info("answers /healthz, /readyz and /metrics on %s:%d", settings.address, port)
             tasks.create_task(self.recorder.run())
+            tasks.create_task(tidy(self.sources, self.store))
             for name, build in groups:
                 tasks.create_task(self._lead(name, build))
 
@@ -132,16 +134,18 @@ class _Process:
                 LOG.info("%s: ended", name)
 
         if self.settings.elect:
-            await lead(self.client, name, PLATFORM_NAMESPACE, self.identity, work, self.settings.lease)
+            await lead(
+                self.client, name, PLATFORM_NAMESPACE, self.identity, work, self.settings.lease,
+                told=self.metrics.leads if name != SOURCES else lambda _: None,
+            )  # fmt: skip
         else:
             await work()
 
     def following_sources(self) -> Group:
         """The group that finds out which versions there are."""
-        group = Group("starling-sources")
+        group = Group(SOURCES)
         sources = self.informer(group, Source, Source)
         SourceController(self.client, self.sources, self.secrets, self.recorder).join(group, sources)
-        group.task(lambda: tidy(self.sources, self.store, sources))
         return group
 
 
@@ -149,9 +153,7 @@ async def run_controller(access: AccessSource, settings: Settings) -> None:
     """Be the hub until cancelled."""
     async with Client(access) as client:
         process = _Process(client, settings, "controller")
-        await process.run(
-            ("starling-sources", process.following_sources), ("starling-controller", lambda: _hub(process))
-        )
+        await process.run((SOURCES, process.following_sources), ("starling-controller", lambda: _hub(process)))
 
 
 def _hub(process: _Process) -> Group:
@@ -181,7 +183,7 @@ async def run_agent(access: AccessSource, settings: AgentSettings) -> None:
     async with Client(access) as client:
         process = _Process(client, settings, "agent")
         await process.run(
-            ("starling-sources", process.following_sources),
+            (SOURCES, process.following_sources),
             ("starling-agent", lambda: _agent(process, access, settings)),
         )
 

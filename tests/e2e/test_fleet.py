@@ -136,7 +136,7 @@ async def test_a_private_repository_works_in_both_modes(fleet: Fleet) -> None:
     )
     wanted = {name: {"it": "works"} for name in EU}
     await fleet.eventually(lambda: fleet.has("private", wanted), "what is private")
-    copies = [await fleet.get("hub", "Secret", f"{name}-credentials") for name in CLUSTERS]
+    copies = [await fleet.get("hub", "Secret", f"starling-cluster-{name}-credentials") for name in CLUSTERS]
     assert [copy is not None for copy in copies] == [name in EU for name in CLUSTERS]
     assert all("s3cret-word" not in service.said for service in fleet.services.values())
 

@@ -88,10 +88,13 @@ def test_a_cluster_is_added_once_or_twice(starling: Starling, places: dict[str, 
     assert changed == ["hub: Cluster.starling.dev starling-system/eu-1 changed"]
     cluster = hub.get("cluster.starling.dev", "eu-1")
     assert cluster["metadata"]["labels"] == {"region": "eu", "ring": "stable"}
-    assert cluster["spec"] == {"mode": "Active", "push": {"kubeconfigSecret": {"name": "eu-1-kubeconfig"}}}
+    assert cluster["spec"] == {
+        "mode": "Active",
+        "push": {"kubeconfigSecret": {"name": "starling-cluster-eu-1-kubeconfig"}},
+    }
     assert {line.rsplit(" ", 1)[1] for line in ok(starling(*added, "--no-agent"))} == {"unchanged"}
 
-    secret = hub.get("secret", "eu-1-kubeconfig")
+    secret = hub.get("secret", "starling-cluster-eu-1-kubeconfig")
     assert secret["metadata"]["labels"]["starling.dev/kubeconfig"] == "cluster"
     assert secret["metadata"]["ownerReferences"][0]["uid"] == cluster["metadata"]["uid"]
     stored = json.loads(base64.b64decode(secret["data"]["kubeconfig"]))
@@ -179,7 +182,7 @@ def test_clusters_are_let_go(starling: Starling, places: dict[str, Place], hub: 
     removed = starling("cluster", "remove", "eu-1", "--hub", hub.kubeconfig)
     assert ok(removed)[:2] == [
         "hub: Cluster.starling.dev starling-system/eu-1 deleted",
-        "hub: Secret starling-system/eu-1-kubeconfig deleted",
+        "hub: Secret starling-system/starling-cluster-eu-1-kubeconfig deleted",
     ]
     assert "what runs there stays" in removed.stderr
     assert starling("cluster", "remove", "eu-1", "--hub", hub.kubeconfig).returncode == 2

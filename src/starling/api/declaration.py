@@ -14,8 +14,8 @@ from starling import kube
 
 __all__ = [
     "ATOMIC_MAP",
+    "OPAQUE",
     "SET",
-    "UNCHECKED",
     "Column",
     "Declaration",
     "Rule",
@@ -109,10 +109,11 @@ ATOMIC_MAP = Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})
 """An object or map that is replaced as a whole."""
 
 
-UNCHECKED = Meta(extra_json_schema={"x-starling-unchecked": True})
-"""A list that Starling itself writes, from what was checked where people wrote it: no rules here.
+OPAQUE = Meta(extra_json_schema={"x-starling-opaque": True})
+"""A list that Starling itself writes, from what was checked where people wrote it: the API server only stores it.
 
-The API server estimates what rules cost for as many entries as a list may have, and these may have many.
+A schema for twenty such entries is most of what a write costs it (docs/decisions/0014), and what another version of
+Starling put there stays as it is.
 """
 
 

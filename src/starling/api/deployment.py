@@ -9,7 +9,7 @@ __all__ = ["deployment"]
 HTTP_PORT: Final = 8080
 
 
-def deployment(name: str, image: str, command: str) -> Document:
+def deployment(name: str, image: str, command: str, *options: str) -> Document:
     """A Deployment of one of our commands, with the account of its own name."""
     selector = {"app.kubernetes.io/name": "starling", "app.kubernetes.io/component": command}
     spec = {
@@ -17,12 +17,12 @@ def deployment(name: str, image: str, command: str) -> Document:
         # Two at once would have to wait for each other's Lease; the old one goes first.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": selector},
-        "template": {"metadata": {"labels": selector}, "spec": _pod(name, image, command)},
+        "template": {"metadata": {"labels": selector}, "spec": _pod(name, image, (command, *options))},
     }
     return document("apps/v1", "Deployment", name, spec=spec)
 
 
-def _pod(name: str, image: str, command: str) -> Document:
+def _pod(name: str, image: str, command: tuple[str, ...]) -> Document:
     return {
         "serviceAccountName": name,
         "securityContext": {
@@ -37,12 +37,12 @@ def _pod(name: str, image: str, command: str) -> Document:
     }
 
 
-def _container(image: str, command: str) -> Document:
+def _container(image: str, command: tuple[str, ...]) -> Document:
     return {
-        "name": command,
+        "name": command[0],
         "image": image,
         # The kubelet asks from outside the pod.
-        "args": [command, "--address", "0.0.0.0", "--port", str(HTTP_PORT), "--data", "/cache/starling"],  # noqa: S104
+        "args": [*command, "--address", "0.0.0.0", "--port", str(HTTP_PORT), "--data", "/cache/starling"],  # noqa: S104
         "env": [{"name": "HOME", "value": "/cache"}, {"name": "XDG_CACHE_HOME", "value": "/cache"}],
         "ports": [{"name": "http", "containerPort": HTTP_PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 20},

@@ -23,9 +23,11 @@ __all__ = [
     "AGENT",
     "account_name",
     "agent_installation",
+    "credentials_name",
     "downstream_documents",
     "hub_documents",
     "kubeconfig",
+    "kubeconfig_name",
     "owned_by",
     "revoked",
 ]
@@ -42,6 +44,16 @@ _READ: Final = ["get", "list", "watch"]
 def account_name(cluster: str) -> str:
     """What a cluster's account, role, binding and Lease on the hub are called."""
     return f"starling-cluster-{cluster}"
+
+
+def credentials_name(cluster: str) -> str:
+    """The Secret on the hub that holds the credentials which a cluster may use."""
+    return f"{account_name(cluster)}-credentials"
+
+
+def kubeconfig_name(cluster: str) -> str:
+    """The Secret on the hub that says how it connects to a cluster; others call theirs <cluster>-kubeconfig."""
+    return f"{account_name(cluster)}-kubeconfig"
 
 
 def hub_documents(
@@ -171,7 +183,7 @@ def _rules(cluster: str) -> list[Document]:
     return [
         # Listing and watching by resourceNames works for those who select metadata.name, which an agent does.
         rule(ours, ["proxyassemblages"], _READ, [cluster]),
-        rule("", ["secrets"], _READ, [f"{cluster}-credentials"]),
+        rule("", ["secrets"], _READ, [credentials_name(cluster)]),
         rule(ours, ["proxyassemblages/status", "clusters/status"], ["patch"], [cluster]),
         rule(_COORDINATION, ["leases"], ["get", "patch", "update"], [name]),
         rule("", ["serviceaccounts/token"], ["create"], [name]),

@@ -2,8 +2,9 @@
 
 Rights follow from the kinds there are. The controller reads its own kinds and writes their status. Of specs it writes
 only those of ProxyAssemblages, which are its own; of Clusters and Modules it patches metadata: finalizers, and labels
-that a cluster may choose. It reads Secrets by name wherever Sources and Clusters are (git credentials, kubeconfigs),
-and writes the one per cluster that holds copies of what this cluster needs.
+that a cluster may choose. It reads Secrets wherever Sources and Clusters are (git credentials by name; kubeconfigs it
+watches, by a label, which no role can be narrowed to), and writes the one per cluster that holds copies of what this
+cluster needs.
 """
 
 from starling.api.crds import KINDS, crds
@@ -14,20 +15,22 @@ from starling.api.documents import PLATFORM_NAMESPACE, Document, document, rule,
 __all__ = ["CONTROLLER", "installation"]
 
 CONTROLLER = "starling-controller"
+WRITTEN = ("sources", "clusters", "modules", "proxyassemblages")
+"""The kinds whose status a hub writes; that of the others is written on clusters."""
 
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
 
-def installation(image: str = "") -> list[Document]:
+def installation(image: str = "", instance: str = "fleet") -> list[Document]:
     """Everything to apply to a hub, in an order that works; with an image, the controller runs there, too."""
     documents = [
         document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),
         *crds(),
         *_user_roles(),
         *_controller_account(),
-        *([deployment(CONTROLLER, image, "controller")] if image else []),
+        *([deployment(CONTROLLER, image, "controller", "--instance", instance)] if image else []),
     ]
     return separate(documents)
 
@@ -35,8 +38,8 @@ def installation(image: str = "") -> list[Document]:
 def _controller_account() -> list[Document]:
     cluster_rules = [
         rule(Declaration.group, _plurals(), _READ),
-        rule(Declaration.group, _plurals("/status"), ["patch"]),
-        rule(Declaration.group, ["proxyassemblages"], ["create", "patch"]),
+        rule(Declaration.group, [f"{each}/status" for each in WRITTEN], ["patch"]),
+        rule(Declaration.group, ["proxyassemblages"], ["create", "delete", "patch"]),
         rule(Declaration.group, ["clusters", "modules"], ["patch"]),
         rule("apps", ["controllerrevisions"], [*_READ, "create", "delete"]),
         rule("", ["secrets"], [*_READ, "create", "patch"]),

@@ -18,7 +18,7 @@ __all__ = ["Schema", "SchemaError", "schema_of"]
 Schema = dict[str, Any]
 
 _VALIDATIONS = "x-kubernetes-validations"
-_UNCHECKED = "x-starling-unchecked"
+_OPAQUE = "x-starling-opaque"
 _ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -205,14 +205,7 @@ def _merged(schema: Schema, extra: Schema) -> Schema:
 
 
 def _marked(schema: Schema) -> Schema:
-    """The schema without rules in it, if it is marked so, and without the mark."""
-    if not schema.pop(_UNCHECKED, False):
+    """The schema, with its items only stored if it is marked so, and without the mark."""
+    if not schema.pop(_OPAQUE, False):
         return schema
-    without: Schema = _without_rules(schema)
-    return without
-
-
-def _without_rules(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_rules(inner) for key, inner in value.items() if key != _VALIDATIONS}
-    return [_without_rules(each) for each in value] if isinstance(value, list) else value
+    return schema | {"items": {"type": "object"} | _ANYTHING}

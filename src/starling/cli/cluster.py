@@ -13,7 +13,7 @@ import typer
 
 from starling.api import PLATFORM_NAMESPACE, Cluster, Module, ObjectMeta, ProxyAssemblage
 from starling.api.documents import document
-from starling.api.enrolment import owned_by, revoked
+from starling.api.enrolment import credentials_name, kubeconfig_name, owned_by, revoked
 from starling.cli import console
 from starling.cli.fleet import (
     AGENT_IMAGE,
@@ -40,6 +40,7 @@ from starling.cli.local import progress
 from starling.cli.options import Timeout, options, seconds
 from starling.cli.standings import plural
 from starling.errors import InputError, OutOfTime, StarlingError
+from starling.fleet import selects
 from starling.kube import (
     Client,
     Conflict,
@@ -207,11 +208,6 @@ async def _register(
         await applied(client, owned_by([secret], key.name, cluster.metadata.uid)[0])
 
 
-def kubeconfig_name(cluster: str) -> str:
-    """The Secret on the hub that says how to reach a cluster."""
-    return f"{cluster}-kubeconfig"
-
-
 def _what_next(key: Key, added: Added) -> str:
     """What is left to do."""
     lines = [f"`starling controller` connects to it from the hub; starling status cluster {key.name} shows how it goes"]
@@ -252,13 +248,15 @@ async def _release(kubeconfig: Path | None, context: str | None, key: Key, entry
 
 async def _refuse_claimed(client: Client, key: Key, cluster: str) -> None:
     try:
-        await client.get(Module.declaration.resource.ref(key.name, key.namespace))
+        module = (await client.get(Module.declaration.resource.ref(key.name, key.namespace))).decode(Module)
+        there = await named_object(client, Cluster, Key(key.namespace, cluster))
     except NotFound:
         return
-    raise InputError(
-        f"Module {key.namespace}/{key.name} claims it",
-        hint=f"a selector that leaves out {cluster}, or deleting the Module, takes it from there",
-    )
+    if selects(module.spec.selector, there.metadata.labels):
+        raise InputError(
+            f"Module {key.namespace}/{key.name} claims it",
+            hint=f"a selector that leaves out {cluster}, or deleting the Module, takes it from there",
+        )
 
 
 async def _remove(kubeconfig: Path | None, context: str | None, key: Key, within: str) -> None:
@@ -289,7 +287,7 @@ async def _left(client: Client, cluster: Cluster) -> list[Ref]:
     meta = cluster.metadata
     refs = [
         SECRETS.ref(kubeconfig_name(meta.name), meta.namespace),
-        SECRETS.ref(f"{meta.name}-credentials", meta.namespace),
+        SECRETS.ref(credentials_name(meta.name), meta.namespace),
         ProxyAssemblage.declaration.resource.ref(meta.name, meta.namespace),
     ]
     found = []

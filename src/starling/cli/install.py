@@ -21,12 +21,16 @@ ASK_EVERY = 0.1
 
 
 def install(
+    *,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     export: Annotated[bool, typer.Option("--export", help="Print the manifests instead of applying them.")] = False,
     image: Annotated[str, typer.Option("--image", metavar="IMAGE", help="The image that the controller runs from.")] = (
         f"starling:{__version__}"
     ),
+    instance: Annotated[
+        str, typer.Option("--instance", help="The installation's name; keep it when a hub is built anew.")
+    ] = "fleet",
     no_controller: Annotated[
         bool, typer.Option("--no-controller", help="All but the controller: it is started otherwise.")
     ] = False,
@@ -37,7 +41,7 @@ def install(
 
     starling install --export | kubectl apply --server-side -f -
     """
-    documents = installation("" if no_controller else image)
+    documents = installation("" if no_controller else image, instance)
     if export:
         console.data(dump_all(documents))
     else:

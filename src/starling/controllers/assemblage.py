@@ -1,7 +1,8 @@
 """Assemblage: its entries become Syncs, and how these stand becomes its status."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+import contextlib
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -9,17 +10,33 @@ from starling import __version__
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Assemblage, Condition, Sync, conditions
 from starling.api.v1alpha1 import AssemblageStatus, Entry, EntryStatus, SyncSpec
-from starling.controllers.sync_units import key_of
-from starling.controllers.writing import key_ref, set_finalizer, write_status
+from starling.controllers.afresh import afresh
+from starling.controllers.writing import key_ref, says_the_same, set_finalizer, write_status
+from starling.errors import InputError, StarlingError
 from starling.fleet import entry_status
-from starling.kube import Client, DeleteOptions, NotFound
-from starling.runtime import Controller, Group, Informer, Key
+from starling.kube import BadRequest, Client, DeleteOptions, Forbidden, Invalid, NotFound, TooLarge
+from starling.runtime import Controller, Group, Informer, Key, Result, key_of
 
-__all__ = ["FINALIZER", "AssemblageController", "sync_document", "sync_spec"]
+__all__ = ["FINALIZER", "AssemblageController", "Outcome", "again", "sync_document", "sync_spec", "told"]
 
 FINALIZER: Final = "starling.dev/assemblage"
 _NOT_OURS: Final = frozenset({"suspend"})
 """Fields of a Sync's spec that stay as people on the cluster have them."""
+
+REFUSALS: Final = (BadRequest, Forbidden, InputError, Invalid, TooLarge)
+"""What the same write meets again until someone changes what is wrong: a policy, a quota, the kind, the entry."""
+
+REFUSED_LOOK: Final = 60.0
+"""Seconds until it is tried again all the same: nobody tells us when they have."""
+
+LONGEST_MESSAGE: Final = 1024
+
+
+class Outcome(NamedTuple):
+    """How one entry stands, and what went wrong with its Sync just now."""
+
+    status: EntryStatus
+    error: StarlingError | None = None
 
 
 class AssemblageController:
@@ -40,38 +57,57 @@ class AssemblageController:
                 if sync is not None and assemblage.metadata.namespace == sync.metadata.namespace:
                     controller.add(key_of(assemblage))
 
-        assemblages.listen(lambda _, after: controller.add(key_of(after)) if after is not None else None)
+        def assemblage_changed(before: Assemblage | None, after: Assemblage | None) -> None:
+            if after is not None and (before is None or _bearing(before) != _bearing(after)):
+                controller.add(key_of(after))
+
+        assemblages.listen(assemblage_changed)
         syncs.listen(sync_changed)
 
-    async def reconcile(self, key: Key) -> None:
-        """Write, take away, or let go Syncs, and say how they stand."""
+    async def reconcile(self, key: Key) -> Result | None:
+        """Write, take away, or let go Syncs, and say how they stand; only then what went wrong with some of them."""
         assemblage = self._assemblages.get(key)
         if assemblage is None:
-            return
+            return None
         deleting = assemblage.metadata.deletion_timestamp is not None
         if deleting and FINALIZER not in assemblage.metadata.finalizers:
-            return
+            return None
         if deleting or assemblage.spec.released:
-            await self._release(assemblage, deleting=deleting)
-            return
+            return again(await self._release(assemblage, deleting=deleting))
         if FINALIZER not in assemblage.metadata.finalizers:
             assemblage = await set_finalizer(self._client, assemblage, FINALIZER, present=True)
             self._assemblages.learn(assemblage)
-        await self._say(assemblage, await self._keep(assemblage), assemblage.metadata.generation)
+        outcomes = await self._keep(assemblage)
+        if outcomes is None:
+            return None
+        await self._say(assemblage, [each.status for each in outcomes], assemblage.metadata.generation)
+        return again(outcomes)
 
-    async def _keep(self, assemblage: Assemblage) -> list[EntryStatus]:
-        """Have a Sync for each entry and none besides; how all of them stand."""
-        statuses = [await self._keep_one(assemblage, entry) for entry in assemblage.spec.syncs]
+    async def _keep(self, assemblage: Assemblage) -> list[Outcome] | None:
+        """Have a Sync for each entry and none besides; how all of them stand. None: there is a newer Assemblage."""
+        namespace, outcomes = assemblage.metadata.namespace, []
+        for entry in assemblage.spec.syncs:
+            sync = self._syncs.get(Key(namespace, entry.name))
+            outcomes.append(await _tried(self._keep_one(assemblage, entry, sync), entry_status(entry, sync)))
         named = {entry.name for entry in assemblage.spec.syncs}
-        for sync in self._controlled(assemblage):
-            if sync.metadata.name not in named:
-                await self._delete(sync)
-                statuses.append(_leaving(sync))
-        return statuses
+        left = [sync for sync in self._controlled(assemblage) if sync.metadata.name not in named]
+        if any(sync.metadata.deletion_timestamp is None for sync in left) and not await self._is_newest(assemblage):
+            return None
+        return outcomes + [await _tried(self._delete(sync), _leaving(sync)) for sync in left]
 
-    async def _keep_one(self, assemblage: Assemblage, entry: Entry) -> EntryStatus:
+    async def _is_newest(self, assemblage: Assemblage) -> bool:
+        """Whether it still says this; else we know what it says now, and are called again.
+
+        Who led before may have an old one at hand, and take a Sync for left that the new leader has just made.
+        """
+        found = await afresh(self._client, Assemblage, key_of(assemblage))
+        if found is None:
+            return False
+        self._assemblages.learn(found)
+        return _wanted(found) == _wanted(assemblage)
+
+    async def _keep_one(self, assemblage: Assemblage, entry: Entry, sync: Sync | None) -> EntryStatus:
         namespace = assemblage.metadata.namespace
-        sync = self._syncs.get(Key(namespace, entry.name))
         if sync is not None and not _controls(assemblage, sync):
             message = f"Sync {namespace}/{entry.name} isn't this Assemblage's, and is left alone; delete or rename it"
             return EntryStatus(
@@ -87,41 +123,40 @@ class AssemblageController:
             self._syncs.learn(sync)
         return entry_status(entry, sync)
 
-    async def _release(self, assemblage: Assemblage, *, deleting: bool) -> None:
+    async def _release(self, assemblage: Assemblage, *, deleting: bool) -> list[Outcome]:
         """Let go of everything, objects staying as they are: nothing is pruned because someone left."""
-        left = self._controlled(assemblage)
-        for sync in left:
-            if sync.spec.deletion_policy != "Orphan":
-                patch = {"metadata": {"uid": sync.metadata.uid}, "spec": {"deletionPolicy": "Orphan"}}
-                self._syncs.learn((await self._client.merge_patch(key_ref(sync), patch)).decode(Sync))
-            await self._delete(sync)
+        left = [await _tried(self._let_go(sync), _leaving(sync)) for sync in self._controlled(assemblage)]
         meta, known = assemblage.metadata, assemblage.status.observed_generation
-        await self._say(assemblage, [_leaving(sync) for sync in left], known if left else meta.generation)
+        await self._say(assemblage, [each.status for each in left], known if left else meta.generation)
         if deleting and not left:
             current = self._assemblages.get(key_of(assemblage)) or assemblage
             self._assemblages.learn(await set_finalizer(self._client, current, FINALIZER, present=False))
+        return left
 
-    async def _delete(self, sync: Sync) -> None:
-        if sync.metadata.deletion_timestamp is not None:
-            return
-        try:
-            await self._client.delete(key_ref(sync), DeleteOptions(uid=sync.metadata.uid))
-        except NotFound:
-            return
+    async def _let_go(self, sync: Sync) -> EntryStatus:
+        if sync.spec.deletion_policy != "Orphan":
+            patch = {"metadata": {"uid": sync.metadata.uid}, "spec": {"deletionPolicy": "Orphan"}}
+            self._syncs.learn((await self._client.merge_patch(key_ref(sync), patch)).decode(Sync))
+        return await self._delete(sync)
+
+    async def _delete(self, sync: Sync) -> EntryStatus:
+        if sync.metadata.deletion_timestamp is None:
+            with contextlib.suppress(NotFound):
+                await self._client.delete(key_ref(sync), DeleteOptions(uid=sync.metadata.uid))
+        return _leaving(sync)
 
     def _controlled(self, assemblage: Assemblage) -> list[Sync]:
         found = [sync for sync in self._syncs.items() if _controls(assemblage, sync)]
         return sorted(found, key=lambda sync: sync.metadata.name)
 
     async def _say(self, assemblage: Assemblage, statuses: Sequence[EntryStatus], observed: int | None) -> None:
-        before = assemblage.status
         status = AssemblageStatus(
             observed_generation=observed,
             agent_version=__version__,
             syncs=tuple(statuses),
             conditions=self._conditions(assemblage, statuses),
         )
-        if _in_order(status) != _in_order(before):
+        if not says_the_same(assemblage.status, status):
             self._assemblages.learn(await write_status(self._client, assemblage, status))
 
     def _conditions(self, assemblage: Assemblage, statuses: Sequence[EntryStatus]) -> tuple[Condition, ...]:
@@ -133,6 +168,31 @@ class AssemblageController:
         if updating:
             return conditions.reconciling(before, generation, now, f"on their way: {', '.join(updating)}")
         return conditions.ready(before, generation, now, f"all {len(statuses)} as they should be", "Succeeded")
+
+
+async def _tried(work: Awaitable[EntryStatus], known: EntryStatus) -> Outcome:
+    """How an entry stands after this: what goes wrong with one is told of that one, and the others go on."""
+    try:
+        return Outcome(await work)
+    except StarlingError as error:
+        return Outcome(told(known, error), error)
+
+
+def told(known: EntryStatus, error: StarlingError) -> EntryStatus:
+    """How an entry stands whose Sync couldn't be written: failed if that is refused, else on its way."""
+    message = (f"{error.message}; {error.hint}" if error.hint else error.message)[:LONGEST_MESSAGE]
+    if isinstance(error, REFUSALS):
+        return msgspec.structs.replace(known, state="failed", readiness="Failed", message=message)
+    return msgspec.structs.replace(known, state="updating", message=message)
+
+
+def again(outcomes: Iterable[Outcome]) -> Result | None:
+    """When to come again: raises what may do the next time; a refusal is for someone to mend, so later."""
+    errors = [each.error for each in outcomes if each.error is not None]
+    for error in errors:
+        if not isinstance(error, REFUSALS):
+            raise error
+    return Result(REFUSED_LOOK) if errors else None
 
 
 def sync_spec(entry: Entry) -> SyncSpec:
@@ -188,6 +248,16 @@ def _leaving(sync: Sync) -> EntryStatus:
     )
 
 
-def _in_order(status: AssemblageStatus) -> AssemblageStatus:
-    """With conditions in one order: the API server has an order of its own."""
-    return msgspec.structs.replace(status, conditions=tuple(sorted(status.conditions, key=lambda each: each.type)))
+def _wanted(assemblage: Assemblage) -> tuple[object, ...]:
+    """What an Assemblage says, and that it is to be heeded."""
+    return assemblage.metadata.uid, assemblage.metadata.deletion_timestamp is not None, assemblage.spec
+
+
+def _bearing(assemblage: Assemblage) -> tuple[object, ...]:
+    """What of an Assemblage there is something to do about: not how things stand, which we say ourselves.
+
+    Which spec that is about counts all the same: an API server that was restored knows an older one.
+    """
+    meta = assemblage.metadata
+    deleting = meta.deletion_timestamp is not None
+    return meta.uid, meta.generation, deleting, meta.finalizers, assemblage.status.observed_generation

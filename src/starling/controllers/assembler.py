@@ -1,8 +1,8 @@
 """The assembler, only writer of proxies' specs: all that one cluster runs, compiled from all Modules in one write."""
 
-import base64
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -11,22 +11,20 @@ from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Module, ProxyAssemblage
 from starling.api.v1alpha1 import AssemblageSpec, Entry
 from starling.controllers.cluster import key_of
+from starling.controllers.cluster_credentials import ClusterCredentials
 from starling.controllers.entries import described
-from starling.controllers.secrets import SECRETS, Secrets, credentials_name, hub_credentials_name, packed
+from starling.controllers.secrets import Secrets, credentials_name
 from starling.controllers.views import Proxy
 from starling.controllers.world import World
+from starling.controllers.writing import owned_by
 from starling.errors import InputError
-from starling.fleet import Claim, assemble, check_size, make_entry, selects
-from starling.kube import AlreadyExists, Client, NotFound
-from starling.objects import digest
-from starling.runtime import Controller, Group, Key, Recorder, Result
+from starling.fleet import Claim, assemble, check_size, make_entry, selects, size_of
+from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
+from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result
 
 __all__ = ["Assembler"]
 
 LOG = logging.getLogger(__name__)
-CREDENTIALS_EVERY: Final = 300.0
-"""Seconds after which credentials are compared with what they were copied from; they change without being asked for."""
-NO_CREDENTIALS: Final = digest({})
 GATHER: Final = 0.1
 """Seconds for which admissions are gathered, so that Modules which move at once cost a cluster one write."""
 
@@ -34,7 +32,7 @@ _PROXIES: Final = ProxyAssemblage.declaration.resource
 
 
 class Assembler:
-    """Compiles. Mutable: for each cluster, a digest of the credentials and the generation that it wrote last."""
+    """Compiles. Mutable: for each cluster, the generation that it wrote last."""
 
     def __init__(
         self, client: Client, secrets: Secrets, recorder: Recorder, instance: str, *, clock: Clock = SYSTEM_CLOCK
@@ -44,12 +42,12 @@ class Assembler:
         self._recorder = recorder
         self._instance = instance
         self._clock = clock
-        self._credentials: dict[Key, str] = {}
         self._wrote: dict[Key, int] = {}
 
     def join(self, group: Group, world: World) -> None:
         """Run with a group."""
         self._world = world
+        self._credentials = ClusterCredentials(self._client, self._secrets, world)
         self._controller = group.controller(Controller("assembler", self.reconcile, at_once=16, clock=self._clock))
         world.clusters.listen(self._cluster_changed)
         world.modules.listen(self._module_changed)
@@ -59,23 +57,44 @@ class Assembler:
         """Have one cluster's ProxyAssemblage say what the cluster is to run."""
         cluster = self._world.clusters.get(key)
         if cluster is None:
-            self._credentials.pop(key, None)
+            self._credentials.forget(key)
             self._wrote.pop(key, None)
             return None
+        proxy = await self._proxy(key, cluster)
+        if proxy is None:
+            return None
+        wait = await self._credentials.keep(key, cluster, self._spec(cluster, proxy).syncs)
+        spec = self._fitting(cluster, proxy, self._spec(cluster, proxy))  # Modules may have changed while that was done
+        if spec != proxy.spec:
+            await self._write(proxy, spec)
+        return Result(wait)
+
+    async def _proxy(self, key: Key, cluster: Cluster) -> ProxyAssemblage | None:
+        """The cluster's proxy as it is now; None if there is none, and one was made if there is to be."""
         ref = _PROXIES.ref(key.name, key.namespace)
         try:
             proxy = (await self._client.get(ref)).decode(ProxyAssemblage)
         except NotFound:
-            self._credentials.pop(key, None)  # whatever was there may have gone with it
+            self._credentials.forget(key)  # whatever was there may have gone with it
             if cluster.metadata.deletion_timestamp is None:
                 await self._create(cluster)
             return None
-        spec = self._spec(cluster, proxy)
-        check_size(spec.syncs)
-        wait = await self._copy_credentials(key, cluster, spec)
-        if spec != proxy.spec:
-            await self._write(proxy, spec)
-        return Result(wait)
+        owners = {each.uid for each in proxy.metadata.owner_references if each.kind == "Cluster"}
+        if owners and cluster.metadata.uid not in owners:  # of another cluster that had this name
+            with suppress(NotFound):
+                await self._client.delete(ref, DeleteOptions(uid=proxy.metadata.uid))
+            return None
+        return proxy
+
+    def _fitting(self, cluster: Cluster, proxy: ProxyAssemblage, spec: AssemblageSpec) -> AssemblageSpec:
+        """The spec, with entries as they were if it would be too large and isn't on its way to less."""
+        try:
+            check_size(spec.syncs, at_most=size_of(proxy.spec.syncs))
+        except InputError as error:
+            LOG.warning("%s: %s", key_of(cluster), error)
+            self._recorder.event(ObjectReference.of(cluster), "TooLarge", error.message, warning=True)
+            return msgspec.structs.replace(spec, syncs=proxy.spec.syncs)
+        return spec
 
     def _spec(self, cluster: Cluster, proxy: ProxyAssemblage) -> AssemblageSpec:
         before, status = proxy.spec, proxy.status
@@ -92,7 +111,7 @@ class Assembler:
             instance=self._instance,
             mode=cluster.spec.mode,
             adopted=adopted,
-            released=cluster.status.phase == "Leaving",
+            released=cluster.metadata.deletion_timestamp is not None and cluster.status.phase == "Leaving",
             syncs=tuple(sorted(syncs, key=lambda each: each.name)),
         )
 
@@ -121,7 +140,7 @@ class Assembler:
                     restore=admitted is not None and admitted.restore,
                     leave=admitted is not None and admitted.leave,
                     reported=reported.get(called, ""),
-                    selected=deleting or selects(module.spec.selector, cluster.metadata.labels),
+                    selected=selects(module.spec.selector, cluster.metadata.labels),
                     deleting=deleting and module.status.phase == "Removing",
                     make=self._maker(module, about),
                 )
@@ -133,7 +152,7 @@ class Assembler:
         cluster = about["metadata"]["name"]
 
         def make(target: str) -> Entry | None:
-            revision = self._world.revisions.get(namespace, called, target)
+            revision = self._world.revisions.get(module, target)
             if revision is None:
                 return None
             unit = f"{self._instance}/{namespace}/Module.{called}@{cluster}"
@@ -155,7 +174,7 @@ class Assembler:
             "metadata": {
                 "name": meta.name,
                 "namespace": meta.namespace,
-                "ownerReferences": [_owner(cluster)],
+                "ownerReferences": [owned_by(cluster)],
             },
             "spec": msgspec.to_builtins(AssemblageSpec(instance=self._instance, mode=cluster.spec.mode)),
         }
@@ -181,64 +200,6 @@ class Assembler:
         written = (await self._client.merge_patch(_PROXIES.ref(meta.name, meta.namespace), patch)).decode(Proxy)
         self._wrote[written.key] = written.metadata.generation
         self._world.proxies.learn(written)
-
-    # Credentials
-
-    async def _copy_credentials(self, key: Key, cluster: Cluster, spec: AssemblageSpec) -> float | None:
-        """Have the cluster's Secret hold just what its entries need, before they need it; seconds to the next look."""
-        wanted: dict[str, bytes] = {}
-        names = self._secrets_of(cluster, spec)
-        for name in sorted(names):
-            data = await self._secrets.data(key.namespace, name)
-            if data is None:
-                LOG.warning("%s: there is no Secret %s/%s for its sources", key, key.namespace, name)
-                continue
-            wanted[name] = packed(data)
-        if not names and not await self._has_credentials(key, cluster):
-            return None
-        encoded = {name: base64.b64encode(value).decode() for name, value in wanted.items()}
-        state = digest(encoded)
-        if self._credentials.get(key) != state:
-            await self._write_credentials(cluster, encoded)
-            self._credentials[key] = state
-        return CREDENTIALS_EVERY if names else None
-
-    def _secrets_of(self, cluster: Cluster, spec: AssemblageSpec) -> set[str]:
-        """The Secrets that Modules which go there need there.
-
-        By the Modules' own history, never by what entries say: those that were imported are the cluster's word, and it
-        may name any Secret.
-        """
-        namespace, found = cluster.metadata.namespace, set()
-        for entry in spec.syncs:
-            module = self._world.modules.get(Key(namespace, entry.name))
-            revision = self._world.revisions.get(namespace, entry.name, entry.target)
-            if module is None or revision is None or revision.source.secret_ref is None:
-                continue
-            # One that we made stays whole until it goes, also while the cluster waits to be left.
-            if entry.admission or selects(module.spec.selector, cluster.metadata.labels):
-                found.add(revision.source.secret_ref.name)
-        return found
-
-    async def _has_credentials(self, key: Key, cluster: Cluster) -> bool:
-        """Whether the cluster may hold some that it got from us, or from whoever was here before."""
-        if key not in self._credentials:
-            name = hub_credentials_name(cluster.metadata.name)
-            if await self._secrets.data(key.namespace, name) is None:
-                self._credentials[key] = NO_CREDENTIALS
-        return self._credentials.get(key) != NO_CREDENTIALS
-
-    async def _write_credentials(self, cluster: Cluster, data: dict[str, str]) -> None:
-        meta = cluster.metadata
-        ref = SECRETS.ref(hub_credentials_name(meta.name), meta.namespace)
-        body = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": ref.name, "namespace": ref.namespace, "ownerReferences": [_owner(cluster)]},
-            "type": "Opaque",
-            "data": data,
-        }
-        await self._client.apply(ref, body)
 
     # What has changed
 
@@ -284,15 +245,3 @@ def _matters(cluster: Cluster) -> tuple[object, ...]:
         meta.deletion_timestamp is None,
         cluster.status.phase == "Leaving",
     )
-
-
-def _owner(cluster: Cluster) -> dict[str, Any]:
-    declared, meta = Cluster.declaration, cluster.metadata
-    return {
-        "apiVersion": f"{declared.group}/{declared.version}",
-        "kind": declared.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }

@@ -7,14 +7,15 @@ on one side doesn't stop the other:
     deliver    credentials, then the Assemblage: what fleet.local_spec makes of the proxy and of what is there
     report     ProxyAssemblage/status: what fleet.report makes of the Assemblage
 
-A proxy that is gone, or can't be read, changes nothing downstream.
+Both on the terms of fleet.terms: an Assemblage is one proxy's at a time, and what is told of it at first it is told
+to the one that is recorded there. A proxy that is gone, or can't be read, changes nothing downstream.
 """
 
 import asyncio
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -25,7 +26,7 @@ from starling.controllers.credentials import CredentialsCopy, Secret, credential
 from starling.controllers.following import Followed, Step, Troubles
 from starling.controllers.secrets import credentials_name
 from starling.errors import StarlingError
-from starling.fleet.delivery import local_spec, report
+from starling.fleet.delivery import Origin, Terms, local_spec, origin_of, report, terms
 from starling.kube import FIELD_MANAGER, Client, Conflict, NotFound, NotServed
 from starling.runtime import Key
 
@@ -43,16 +44,29 @@ class Undeliverable(StarlingError):
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """In seconds: the least time between reports, the time between looks without cause, the first and last retry."""
+    """In seconds: the least time between reports, the time between looks without cause, the first and last retry.
+
+    `lost_after` is how long a cluster, or its agent, must not have answered to count as lost.
+    """
 
     report_every: float = 0.5
     look_every: float = 300.0
     first_retry: float = 0.2
     longest_retry: float = 60.0
+    lost_after: float = 180.0
 
 
 class HubSide(Protocol):
     """How the hub is read: asked by the hub itself, watched by an agent."""
+
+    @property
+    def introduced(self) -> bool:
+        """Whether the hub knows what this cluster is, and may be told what runs there."""
+        ...
+
+    async def fresh(self) -> ProxyAssemblage | None:
+        """The same as `proxy`, asked for now whatever is known."""
+        ...
 
     async def proxy(self) -> ProxyAssemblage | None:
         """All that the cluster is to run; None: there is no such thing, or it isn't known yet."""
@@ -69,6 +83,14 @@ class HubSide(Protocol):
     def doubt(self) -> None:
         """What is known may be out of date: the next time, read it anew."""
         ...
+
+
+class _Look(NamedTuple):
+    """Both sides as they are known, and how far the one counts for the other."""
+
+    proxy: ProxyAssemblage
+    followed: Followed[Assemblage]
+    terms: Terms
 
 
 class Delivery:
@@ -115,27 +137,43 @@ class Delivery:
             self._group = group
             group.create_task(self._deliver.run())
             group.create_task(self._report.run())
-            group.create_task(self._look())
+            group.create_task(self._look_again())
 
     # Down
 
     async def _delivered(self) -> None:
-        proxy = await self._proxy()
-        if proxy is None:
-            self._troubles.set("deliver", None)
-        if proxy is None or not (followed := self._assemblage(proxy)).ready:
+        look = await self._look()
+        if look is None:
             return
-        local = followed.object
-        wanted = local_spec(proxy.spec, local)
+        if look.terms.rival is not None:
+            self._troubles.set("deliver", self._taken_by(look.terms.rival, look.proxy))
+            return  # until one of both changes
+        local = look.followed.object
+        wanted = local_spec(look.terms.spec, local)
         failed: StarlingError | None = None
         try:
             await self._copy_credentials(wanted, local)
         except StarlingError as error:  # what needs none goes on
             failed = error
         with self._troubles.of("deliver"):
-            await self._write(followed, wanted)
+            await self._write(look.followed, wanted, look.terms.origin)
         if failed is not None:
             raise failed
+
+    def _taken_by(self, rival: Origin, proxy: ProxyAssemblage) -> Undeliverable:
+        namespace, name = self._key.namespace, self._key.name
+        if rival.name == name:
+            hint = (
+                "another hub has it; if that one is no more, have what runs there found anew: "
+                f"kubectl --namespace {namespace} delete proxyassemblage {name}"
+            )
+        else:
+            hint = (
+                f"delete one of both Clusters; if {rival.name} is no more, on the cluster itself: kubectl --namespace "
+                f"{namespace} annotate assemblage {proxy.spec.instance} starling.dev/proxy-"
+            )
+        other = f"{namespace}/{rival.name}, by the ProxyAssemblage of uid {rival.uid}"
+        return Undeliverable(f"cluster {self._key} is also delivered to as {other}", hint=hint)
 
     async def _copy_credentials(self, wanted: AssemblageSpec, local: Assemblage | None) -> None:
         name = credentials_name(wanted.instance)
@@ -153,24 +191,25 @@ class Delivery:
             with self._troubles.of("credentials"), self._explained():
                 await self._copy.keep(original, used)
 
-    async def _write(self, followed: Followed[Assemblage], wanted: AssemblageSpec) -> None:
+    async def _write(self, followed: Followed[Assemblage], wanted: AssemblageSpec, origin: Origin) -> None:
         """Onto the state that was compared, and nothing else: an Assemblage that we didn't see may hold more."""
         local = followed.object
         if local is None and wanted.released:
             return  # there is nothing to let go
-        if local is not None and (local.spec == wanted or local.metadata.deletion_timestamp is not None):
-            return
-        metadata = {"name": followed.key.name, "namespace": followed.key.namespace}
+        if local is not None:
+            same = local.spec == wanted and origin_of(local) == origin
+            if same or local.metadata.deletion_timestamp is not None:
+                return
+        key = followed.key
+        metadata: dict[str, Any] = {"name": key.name, "namespace": key.namespace, "annotations": origin.annotations}
         body = {"apiVersion": _API_VERSION, "kind": "Assemblage", "metadata": metadata, "spec": _whole_spec(wanted)}
         try:
             with self._explained():
                 if local is None:
-                    answer = await self._downstream.create(_ASSEMBLAGES, body, namespace=followed.key.namespace)
+                    answer = await self._downstream.create(_ASSEMBLAGES, body, namespace=key.namespace)
                 else:
                     metadata["resourceVersion"] = local.metadata.resource_version
-                    answer = await self._downstream.apply(
-                        _ASSEMBLAGES.ref(followed.key.name, followed.key.namespace), body
-                    )
+                    answer = await self._downstream.apply(_ASSEMBLAGES.ref(key.name, key.namespace), body)
         except Conflict:
             self._side.doubt()
             await followed.read()
@@ -183,15 +222,19 @@ class Delivery:
     # Up
 
     async def _reported(self) -> float | None:
-        proxy = await self._proxy()
-        if proxy is None or not (followed := self._assemblage(proxy)).ready:
+        look = await self._look()
+        if look is None:
             return None
-        local, generation = followed.object, proxy.metadata.generation
+        proxy, spec = look.proxy, look.terms.spec
+        local = look.followed.object if look.terms.rival is None else None  # another's isn't ours to tell of
+        generation = proxy.metadata.generation
         if local is not None:
             self._told(local)
-        made = local is not None and local.spec == local_spec(proxy.spec, local)
+        made = local is not None and local.spec == local_spec(spec, local)
         taken = (generation, local.metadata.generation) if local is not None and made else None
-        status = report(proxy.spec, generation, local, taken, proxy.status)
+        status = report(spec, generation, local, taken, proxy.status)
+        if local is not None and status.assemblage != spec.adopted and not self._may_be_adopted(local, proxy):
+            return None
         if status == proxy.status:
             self._hub_troubles.set("report", None)
             return None
@@ -199,6 +242,11 @@ class Delivery:
             return wait
         await self._send(proxy, status)
         return None
+
+    def _may_be_adopted(self, local: Assemblage, proxy: ProxyAssemblage) -> bool:
+        """Whether the hub may hear what runs there: nobody else changes it meanwhile, and it knows the cluster."""
+        origin = origin_of(local)
+        return origin is not None and origin.uid == proxy.metadata.uid and self._side.introduced
 
     def _too_soon(self) -> float:
         if self._last_report is None:
@@ -227,9 +275,19 @@ class Delivery:
 
     # Both
 
-    async def _proxy(self) -> ProxyAssemblage | None:
+    async def _look(self) -> _Look | None:
+        """Both sides; None as long as one isn't known, or there is nothing to deliver."""
         with self._hub_troubles.of("read"):
-            return await self._side.proxy()
+            proxy = await self._side.proxy()
+        if proxy is not None and (followed := self._assemblage(proxy)).ready:
+            if terms(proxy, followed.object).behind:  # or is it we who are?
+                with self._hub_troubles.of("read"):
+                    proxy = await self._side.fresh()
+            if proxy is not None and self._assemblage(proxy) is followed:
+                return _Look(proxy, followed, terms(proxy, followed.object))
+        if proxy is None:
+            self._troubles.set("deliver", None)
+        return None
 
     def _assemblage(self, proxy: ProxyAssemblage) -> Followed[Assemblage]:
         """What follows the Assemblage that the proxy stands for; another one if it is another installation's."""
@@ -250,7 +308,7 @@ class Delivery:
             self._following = self._group.create_task(self._followed.run())
         return self._followed
 
-    async def _look(self) -> None:
+    async def _look_again(self) -> None:
         """Compare both sides now and then without cause: credentials change, and people delete things."""
         while True:
             await self._clock.sleep(self._settings.look_every * random.uniform(0.9, 1.1))  # noqa: S311 - spreads

@@ -9,7 +9,7 @@ from starling.api import Cluster
 from starling.errors import InputError
 from starling.fleet import ModuleRevision, make_entry
 
-__all__ = ["check_entries", "described"]
+__all__ = ["described", "unmakeable"]
 
 
 def described(cluster: Cluster) -> dict[str, Any]:
@@ -17,14 +17,16 @@ def described(cluster: Cluster) -> dict[str, Any]:
     return {"metadata": msgspec.to_builtins(cluster.metadata), "spec": msgspec.to_builtins(cluster.spec)}
 
 
-def check_entries(
+def unmakeable(
     module: str, revision: ModuleRevision, names: Iterable[str], find: Callable[[str], Cluster | None]
-) -> None:
-    """Refuse to move clusters for which a Module's entry can't be made; InputError names the first."""
+) -> dict[str, InputError]:
+    """Those of the clusters for which a Module's entry can't be made, and why."""
+    found = {}
     for name in names:
         if (cluster := find(name)) is None:
             continue
         try:
             make_entry(revision, described(cluster), name=module, unit="", admission=0, credentials="")
         except InputError as error:
-            raise InputError(f"cluster {name}: {error.message}", hint=error.hint) from error
+            found[name] = InputError(f"cluster {name} can't have it: {error.message}", hint=error.hint)
+    return found

@@ -3,12 +3,15 @@
 import re
 from typing import Final
 
+import msgspec
+
 from starling.api import Module, Source, Sync
 from starling.api.v1alpha1 import CredentialsReference, ExactGit, SyncTemplate
 from starling.errors import InputError, StarlingError
+from starling.objects import digest, short_digest
 from starling.sources import Version
 
-__all__ = ["NotFetched", "exact_git", "revision_of", "template_of"]
+__all__ = ["NotFetched", "exact_git", "origin_of", "revision_of", "template_of"]
 
 _REVISION: Final = re.compile(r"(?:.+@)?sha(?:1:[0-9a-f]{40}|256:[0-9a-f]{64})")
 
@@ -36,16 +39,19 @@ def exact_git(obj: Sync | Module, source: Source | None) -> tuple[ExactGit, str]
     if source is None:
         raise InputError(f"there is no {named}", hint=f"{who} names it: create it, or name another")
     git, artifact = source.spec.git, source.status.artifact
+    stale = artifact is not None and artifact.origin not in ("", origin_of(source))
+    if stale and isinstance(obj, Module):  # a Sync goes on with what it has
+        raise NotFetched(f"{named} has changed, and what it is now hasn't been fetched", hint="its conditions say why")
     found = artifact.revision if artifact is not None else ""
     revision = template.revision or found
     if not revision:
-        raise NotFetched(f"{named} has fetched nothing yet")
+        raise NotFetched(f"{named} has fetched nothing yet", hint="its conditions say why")
     if not _REVISION.fullmatch(revision):
         raise InputError(
             f"{who} wants the revision {revision!r} of {named}, which names no commit",
             hint="write it as Source.status.revision has it: main@sha1:…",
         )
-    if git.verify is not None and revision != found:
+    if git.verify is not None and (stale or revision != found):
         raise InputError(
             f"{named} wants signatures, and nobody has checked those of {revision}",
             hint="say which version to stay at in the Source's ref",
@@ -56,6 +62,11 @@ def exact_git(obj: Sync | Module, source: Source | None) -> tuple[ExactGit, str]
         url=git.url, commit=commit.partition(":")[2], tag=name or None, secret_ref=reference,
         submodules=git.submodules, ignore=source.spec.ignore,
     ), revision  # fmt: skip
+
+
+def origin_of(source: Source) -> str:
+    """What an artifact of this Source is fetched by; another once it says something else."""
+    return short_digest(digest(msgspec.to_builtins([source.spec.git, source.spec.ignore])))
 
 
 def revision_of(git: ExactGit) -> str:

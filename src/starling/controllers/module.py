@@ -7,16 +7,17 @@ the record admits get the target.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
-from starling.api import Cluster, Condition, Module, RolloutPolicy, Source, conditions
+from starling.api import Cluster, Condition, Module, RolloutPolicy, Source, conditions, seconds
 from starling.api.v1alpha1 import ExactGit, ModuleStatus, Rollout
-from starling.controllers.entries import check_entries
+from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched, exact_git
+from starling.controllers.members import members_of
 from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
@@ -24,7 +25,7 @@ from starling.controllers.views import Proxy, changed_names
 from starling.controllers.world import World
 from starling.controllers.writing import CONFIRM, says_the_same, set_finalizer, write_status
 from starling.errors import InputError, StarlingError
-from starling.fleet import Decision, Facts, Member, ModuleRevision, decide, paths_used, selects, target_of
+from starling.fleet import Decision, Facts, Member, ModuleRevision, decide, paths_used, target_of
 from starling.kube import Client
 from starling.rendering import Package
 from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result
@@ -77,33 +78,59 @@ class ModuleController:
         if FINALIZER not in module.metadata.finalizers:
             module = await set_finalizer(self._client, module, FINALIZER, present=True)
             self._world.modules.learn(module)
-        aim, members = await self._aim(module), self._members(module)
-        decision = decide(aim.policy, self._facts(module, aim.target), members, self._clock.now())
-        try:
-            self._check_entries(module, aim.target, decision)
-        except InputError as error:  # then all is as before, and nobody else moves
-            aim = _as_before(module, aim.problem or error)
-            decision = decide(aim.policy, self._facts(module, aim.target), members, self._clock.now())
-        await self._write(module, self._status(module, aim, decision))
-        in_use = {aim.target, decision.last_good, *(each.entry or "" for each in members)}
-        await self._world.revisions.tidy(module, in_use)
+        aim, members = await self._aim(module), members_of(module, self._world)
+        if aim.policy is None:
+            await self._write(module, self._troubled(module, aim))
+        else:
+            aim, decision = self._decided(module, aim, aim.policy, members)
+            await self._write(module, self._status(module, aim, decision))
+            in_use = {each for member in members for each in (member.entry or "", member.reported)}
+            await self._world.revisions.tidy(module, {aim.target, decision.last_good, *in_use})
+            if aim.problem is None:
+                return Result(decision.recheck_after)
         if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
             raise aim.problem  # and try again, ever more slowly
-        return Result(decision.recheck_after)
+        return None
 
     # What is wanted
 
     async def _aim(self, module: Module) -> "Aim":
         """Where clusters are to go; if that can't be found out, where they were to go before, and nobody moves."""
+        status, policy = module.status, None
         try:
-            policy, made = self._policy(module), await self._wanted(module)
-            if made.target == module.status.target:
-                return Aim(made.target, module.status.revision, made.revision, policy)
-            await self._world.revisions.ensure(module, made)
+            policy = self._policy(module)
+            made = await self._wanted(module)
+            if self._world.revisions.get(module, made.target) is None:
+                await self._world.revisions.ensure(module, made)
         except StarlingError as error:
-            return _as_before(module, error)
-        known = self._world.revisions.get(module.metadata.namespace, module.metadata.name, made.target) or made
+            paused = msgspec.structs.replace(policy, paused=True) if policy is not None else None
+            return Aim(status.target, status.revision, status.source_revision, paused, error)
+        if made.target == status.target:
+            return Aim(made.target, status.revision, made.revision, policy)
+        known = self._world.revisions.get(module, made.target) or made
         return Aim(made.target, known.revision, made.revision, policy)
+
+    def _decided(
+        self, module: Module, aim: "Aim", policy: Rollout, members: Sequence[Member]
+    ) -> tuple["Aim", Decision]:
+        """What may be done; clusters whose entry can't be made are left as they are, and told of."""
+        held: dict[str, InputError] = {}
+        while True:
+            able = [replace(each, mode="Cordoned") if each.name in held else each for each in members]
+            decision = decide(policy, self._facts(module, aim.target), able, self._clock.now())
+            if not (wrong := self._unmakeable(module, aim.target, decision)):
+                problem = aim.problem or next(iter(held.values()), None)
+                return replace(aim, problem=problem), decision
+            held |= wrong
+
+    def _unmakeable(self, module: Module, target: str, decision: Decision) -> dict[str, InputError]:
+        namespace, revision = module.metadata.namespace, self._world.revisions.get(module, target)
+        if revision is None:
+            return {}
+        new = [each for each in decision.admitted if each not in module.status.admitted]
+        names = [each.cluster for each in new if not each.leave and not each.restore]
+        clusters = self._world.clusters
+        return unmakeable(module.metadata.name, revision, names, lambda name: clusters.get(Key(namespace, name)))
 
     def _policy(self, module: Module) -> Rollout:
         spec, namespace = module.spec, module.metadata.namespace
@@ -111,7 +138,10 @@ class ModuleController:
         if spec.policy_ref is not None:
             found = self._world.policies.get(Key(namespace, spec.policy_ref.name))
             if found is None:
-                raise InputError(f"there is no RolloutPolicy {namespace}/{spec.policy_ref.name}")
+                raise InputError(
+                    f"there is no RolloutPolicy {namespace}/{spec.policy_ref.name}; nothing moves",
+                    hint="create it, or name another in policyRef",
+                )
             policy = found.spec
         unknown = {
             "stages": policy.stages,
@@ -141,7 +171,7 @@ class ModuleController:
             overrides=module.spec.overrides,
             source=git,
             revision=revision,
-            target=target_of(module.spec, contents),
+            target=target_of(module.spec, contents, git),
         )
 
     async def _contents_of(self, module: Module, git: ExactGit, known: str) -> dict[str, str]:
@@ -156,38 +186,6 @@ class ModuleController:
                 contents[1][path] = await self._repositories.content(git, credentials, path, package, known=known)
         self._contents[key] = contents
         return contents[1]
-
-    # What is there
-
-    def _members(self, module: Module) -> list[Member]:
-        namespace, name = module.metadata.namespace, module.metadata.name
-        named = {each.cluster for each in module.status.admitted}
-        found = []
-        for cluster in self._world.clusters.items():
-            if cluster.metadata.namespace != namespace or cluster.metadata.deletion_timestamp is not None:
-                continue
-            proxy = self._world.proxies.get(Key(namespace, cluster.metadata.name))
-            selected = selects(module.spec.selector, cluster.metadata.labels)
-            entry = proxy.entry(name) if proxy is not None else None
-            state = proxy.state(name) if proxy is not None else None
-            if not selected and entry is None and state is None and cluster.metadata.name not in named:
-                continue
-            found.append(
-                Member(
-                    name=cluster.metadata.name,
-                    selected=selected,
-                    entry=entry.target if entry is not None else None,
-                    admission=entry.admission if entry is not None else 0,
-                    reported=state.target if state is not None else "",
-                    state=state.state if state is not None else "",
-                    acknowledged=proxy.acknowledged if proxy is not None else False,
-                    listed=state is not None,
-                    reachable=cluster.status.phase == "Ready",
-                    adopted=proxy.adopted if proxy is not None else False,
-                    mode=cluster.spec.mode,
-                )
-            )
-        return sorted(found, key=lambda each: each.name)
 
     def _facts(self, module: Module, target: str) -> Facts:
         status = module.status
@@ -204,14 +202,12 @@ class ModuleController:
 
     # What comes of it
 
-    def _check_entries(self, module: Module, target: str, decision: Decision) -> None:
-        """Refuse a decision that moves a cluster whose entry can't be made."""
-        namespace, called = module.metadata.namespace, module.metadata.name
-        revision = self._world.revisions.get(namespace, called, target)
-        new = [each for each in decision.admitted if each not in module.status.admitted]
-        names = [each.cluster for each in new if not each.leave and not each.restore]
-        if revision is not None:
-            check_entries(called, revision, names, lambda name: self._world.clusters.get(Key(namespace, name)))
+    def _troubled(self, module: Module, aim: "Aim") -> ModuleStatus:
+        """All as it was, with what is wrong: without a policy nothing can be decided."""
+        before, generation = module.status, module.metadata.generation
+        assert aim.problem is not None
+        told = conditions.failed(before.conditions, generation, self._clock.now(), aim.problem)
+        return msgspec.structs.replace(before, observed_generation=generation, conditions=told)
 
     def _status(self, module: Module, aim: "Aim", decision: Decision) -> ModuleStatus:
         before, generation, now = module.status, module.metadata.generation, self._clock.now()
@@ -253,6 +249,10 @@ class ModuleController:
         if new:
             names = ", ".join(sorted(new)[:10]) + (f" and {len(new) - 10} more" if len(new) > 10 else "")
             self._recorder.event(about, "Admitted", f"{names} may move to {after.revision}")
+        told = {each.message for each in before.conditions}
+        for each in after.conditions:
+            if each.type == "Stalled" and each.message not in told:
+                self._recorder.event(about, each.reason, each.message, warning=True)
         if after.phase != before.phase and after.phase in ("Succeeded", "Degraded", "Waiting"):
             message = next((each.message for each in after.conditions if each.type == "Ready"), after.phase)
             self._recorder.event(about, after.phase, message, warning=after.phase == "Degraded")
@@ -270,25 +270,37 @@ class ModuleController:
         if module.status.phase != "Removing" and await is_terminating(self._client, Module, namespace):
             await set_finalizer(self._client, module, FINALIZER, present=False)
             return None
-        left = [each for each in self._members(module) if each.entry is not None or (each.listed and each.reachable)]
-        if not left:
+        members = members_of(module, self._world)
+        left = [each.name for each in members if each.entry is not None and (each.selected or each.admission > 0)]
+        silent = [each.name for each in members if each.entry is None and each.listed and each.reachable]
+        waits = self._patience_left(module) if silent else 0.0
+        if module.status.phase == "Removing" and not left and waits <= 0:
+            if silent:
+                message = f"not waited for any longer: {', '.join(silent[:10])}"
+                self._recorder.event(ObjectReference.of(module), "NotRemoved", message, warning=True)
             await set_finalizer(self._client, module, FINALIZER, present=False)
             return None
-        message = f"being removed from {len(left)} clusters"
         generation, now = module.metadata.generation, self._clock.now()
+        message = f"being removed from {len(left) + len(silent)} clusters"
         told = conditions.reconciling(module.status.conditions, generation, now, message, "Removing")
         status = msgspec.structs.replace(
             module.status, phase="Removing", conditions=told, observed_generation=generation
         )
         await self._write(module, status)
-        return None
+        return Result(waits) if waits > 0 and not left else None
+
+    def _patience_left(self, module: Module) -> float:
+        """For how long clusters that have lost their entry may take to say so: none may block it for ever."""
+        since = module.metadata.deletion_timestamp or self._clock.now()
+        timeout = module.spec.rollout.timeout if module.spec.rollout is not None else Rollout().timeout
+        return seconds(timeout) - (self._clock.now() - since).total_seconds()
 
     # What has changed
 
     def _source_changed(self, before: Source | None, after: Source | None) -> None:
         source = after or before
         assert source is not None
-        if before is not None and after is not None and before.status.artifact == after.status.artifact:
+        if before is not None and after is not None and _offer(before) == _offer(after):
             return
         self._add(
             each for each in self._of(source.metadata.namespace) if each.spec.sync.source.name == source.metadata.name
@@ -318,7 +330,10 @@ class ModuleController:
         if before is None or after is None or before.adopted != after.adopted:
             self._add(self._of(namespace), GATHER)
             return
-        for name in changed_names(before, after):
+        names = changed_names(before, after)
+        if before.acknowledged != after.acknowledged:
+            names |= {each.metadata.name for each in self._of(namespace) if _awaits(each, proxy.metadata.name)}
+        for name in names:
             self._controller.add_after(Key(namespace, name), GATHER)
 
     def _of(self, namespace: str) -> Sequence[Module]:
@@ -334,23 +349,28 @@ class ModuleController:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Where a Module's clusters are to go, and how; `problem` is why this is no news."""
+    """Where a Module's clusters are to go, and how, if that is known; `problem` is what someone should see to."""
 
     target: str
     revision: str
     source_revision: str
-    policy: Rollout
+    policy: Rollout | None
     problem: StarlingError | None = None
-
-
-def _as_before(module: Module, problem: StarlingError) -> Aim:
-    status = module.status
-    return Aim(status.target, status.revision, status.source_revision, Rollout(paused=True), problem)
 
 
 def key_of(module: Module) -> Key:
     """Which Module."""
     return Key(module.metadata.namespace, module.metadata.name)
+
+
+def _offer(source: Source) -> tuple[object, ...]:
+    """What Modules take from a Source."""
+    return source.status.artifact, source.spec.git, source.spec.ignore
+
+
+def _awaits(module: Module, cluster: str) -> bool:
+    """Whether it matters to a Module that a cluster has taken in what it was told."""
+    return module.status.phase == "Removing" or any(each.cluster == cluster for each in module.status.admitted)
 
 
 def _standing(cluster: Cluster) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ controller asks. It lives in memory: after a restart nobody has been seen yet, a
 """
 
 import heapq
+import math
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -12,10 +13,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
+from starling.api.enrolment import account_name
 from starling.api.meta import Fields
 from starling.runtime import Group, Informer, Key
 
-__all__ = ["CLUSTER_LABEL", "MISSES", "ClusterLease", "LeaseWatch", "Presence", "Seen"]
+__all__ = ["CLUSTER_LABEL", "MISSES", "ClusterLease", "LeaseWatch", "Presence", "Seen", "Verdict"]
 
 CLUSTER_LABEL: Final = "starling.dev/cluster"
 """On a Lease: the cluster whose heartbeat it is."""
@@ -43,6 +45,7 @@ class Presence:
     def __init__(self) -> None:
         self._seen: dict[Key, Seen] = {}
         self._handlers: list[Callable[[Key], None]] = []
+        self._forgetters: list[Callable[[Key], None]] = []
 
     def seen(
         self, key: Key, at: datetime, *, uid: str = "", kubernetes_version: str = "", agent_version: str = ""
@@ -66,6 +69,8 @@ class Presence:
     def forget(self, key: Key) -> None:
         """Nobody looks for this cluster any more: as if it had never been seen."""
         self._seen.pop(key, None)
+        for handler in self._forgetters:
+            handler(key)
 
     def get(self, key: Key) -> Seen | None:
         """What is known of a cluster; None: nothing."""
@@ -75,11 +80,60 @@ class Presence:
         """Be told of clusters of which something changed other than when they were last seen."""
         self._handlers.append(handler)
 
+    def listen_for_forgotten(self, handler: Callable[[Key], None]) -> None:
+        """Be told of clusters that nobody looks for any more."""
+        self._forgetters.append(handler)
+
     def _keep(self, key: Key, before: Seen, after: Seen) -> None:
         self._seen[key] = after
         if msgspec.structs.replace(before, last_seen=after.last_seen) != after:
             for handler in self._handlers:
                 handler(key)
+
+
+class Verdict:
+    """What Presence hears of a cluster that is spoken with: what may pass counts once it has lasted.
+
+    Mutable: what is wrong now, part by part, and from when on it counts.
+    """
+
+    def __init__(self, presence: Presence, key: Key, *, lost_after: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._presence, self._key = presence, key
+        self._lost_after, self._clock = lost_after, clock
+        self._wrong: dict[str, tuple[float, float, str]] = {}  # when it began, when it counts, why
+
+    def wrong(self, part: str, why: str, *, at_once: bool = False) -> None:
+        """Something doesn't go as it should; `at_once` if that won't pass by itself."""
+        now = self._clock.monotonic()
+        began = self._wrong.get(part, (now, 0.0, ""))[0]
+        self._wrong[part] = (began, now if at_once else began + self._lost_after, why)
+
+    def right(self, part: str) -> None:
+        """That goes well."""
+        self._wrong.pop(part, None)
+
+    def seen(self, *, uid: str = "", kubernetes_version: str = "", agent_version: str = "") -> None:
+        """It has answered, which makes it present unless something counts against it."""
+        if self._counting() is None:
+            self._presence.seen(
+                self._key,
+                self._clock.now(),
+                uid=uid,
+                kubernetes_version=kubernetes_version,
+                agent_version=agent_version,
+            )
+
+    def look(self) -> float | None:
+        """Tell what has lasted; seconds until more will have, None if nothing is about to."""
+        if (why := self._counting()) is not None:
+            self._presence.lost(self._key, why)
+        now = self._clock.monotonic()
+        left = min((counts - now for _, counts, _ in self._wrong.values() if counts > now), default=math.inf)
+        return left if left < math.inf else None
+
+    def _counting(self) -> str | None:
+        now = self._clock.monotonic()
+        return next((why for _, counts, why in self._wrong.values() if counts <= now), None)
 
 
 class _LeaseMeta(Fields, frozen=True, kw_only=True):
@@ -103,8 +157,9 @@ class ClusterLease(Fields, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> Key:
-        """Whose it is."""
-        return Key(self.metadata.namespace, self.metadata.labels.get(CLUSTER_LABEL, ""))
+        """Whose it is by its name; nobody's if the label, which its holder may write, says otherwise."""
+        named = self.metadata.labels.get(CLUSTER_LABEL, "")
+        return Key(self.metadata.namespace, named if self.metadata.name == account_name(named) else "")
 
     @property
     def patience(self) -> float:
@@ -134,6 +189,7 @@ class LeaseWatch:
         self._heap: list[_Due] = []
         self._heard: dict[Key, tuple[int, float]] = {}  # of each: the number of what was heard last, its patience
         self._count = 0
+        presence.listen_for_forgotten(self._forget)
 
     def join(self, group: Group, leases: Informer[ClusterLease]) -> None:
         """Run with a group, with an informer of the Leases that have the label."""
@@ -173,6 +229,10 @@ class LeaseWatch:
         self._hear(after.cluster, after.patience)
         if before is not None:  # else we don't know when that was
             self._presence.seen(after.cluster, self._clock.now())
+
+    def _forget(self, key: Key) -> None:
+        """That the Lease of a cluster which is no more goes, too, is nothing to tell of the next one of its name."""
+        self._heard.pop(key, None)
 
     def _hear(self, key: Key, patience: float) -> None:
         self._count += 1

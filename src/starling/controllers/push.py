@@ -11,14 +11,15 @@ from typing import Final
 
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Assemblage, Cluster, ProxyAssemblage
+from starling.api.enrolment import credentials_name
 from starling.controllers.credentials import KUBECONFIG, Secret, kubeconfig_in
-from starling.controllers.delivery import Delivery, DeliverySettings
+from starling.controllers.delivery import Delivery, DeliverySettings, Undeliverable
 from starling.controllers.following import Step, Troubles, identify, said
-from starling.controllers.presence import Presence
-from starling.controllers.secrets import SECRETS, hub_credentials_name
+from starling.controllers.presence import Presence, Verdict
+from starling.controllers.secrets import SECRETS
 from starling.controllers.views import Proxy
 from starling.errors import StarlingError
-from starling.kube import Client, NotFound, Patience, kubeconfig_data
+from starling.kube import Client, Forbidden, NotFound, Patience, Unauthorized, Untrusted, kubeconfig_data
 from starling.objects import digest
 from starling.runtime import Controller, Group, Informer, Key, Result
 
@@ -27,16 +28,21 @@ __all__ = ["Asked", "PushController"]
 LOG = logging.getLogger(__name__)
 
 PATIENCE: Final = Patience(attempts=2, longest_wait=2.0, silence=30.0)
+LASTING: Final = (Undeliverable, Unauthorized, Forbidden, Untrusted)
+"""What a cluster that answers says, or we of it, and what waiting won't mend."""
+
 _PROXIES: Final = ProxyAssemblage.declaration.resource
 
 
 class Asked:
     """The hub's side as the hub itself reads it: when it has heard that there is something new. Mutable."""
 
+    introduced: Final = True
+
     def __init__(self, hub: Client, key: Key) -> None:
         self._hub = hub.once()
         self._proxy_ref = _PROXIES.ref(key.name, key.namespace)
-        self._secret_ref = SECRETS.ref(hub_credentials_name(key.name), key.namespace)
+        self._secret_ref = SECRETS.ref(credentials_name(key.name), key.namespace)
         self._proxy: ProxyAssemblage | None = None
         self._secret: Secret | None = None
         self._heard = 0
@@ -77,6 +83,11 @@ class Asked:
             self._secret_doubted = False
         return self._secret
 
+    async def fresh(self) -> ProxyAssemblage | None:
+        """The whole object, read again."""
+        self._doubted = True
+        return await self.proxy()
+
     def learn(self, proxy: ProxyAssemblage) -> None:
         """Keep the answer to a write."""
         self._proxy = proxy
@@ -92,15 +103,15 @@ class Asked:
 
 
 class _Connection:
-    """One cluster, connected. Mutable: the troubles that it has, and its task."""
+    """One cluster, connected. Mutable: the troubles that it has, how it stands by them, and its task."""
 
     def __init__(self, controller: "PushController", key: Key, kubeconfig: str, client: Client) -> None:
         self.kubeconfig = kubeconfig
         self.asked = Asked(controller.hub, key)
         self._key, self._client = key, client
-        self._presence, self._clock = controller.presence, controller.clock
+        settings, clock = controller.settings, controller.clock
+        self._verdict = Verdict(controller.presence, key, lost_after=settings.lost_after, clock=clock)
         self._troubles = Troubles(self._changed)
-        settings = controller.settings
         self.delivery = Delivery(
             controller.hub,
             self.asked,
@@ -110,21 +121,18 @@ class _Connection:
             troubles=self._troubles,
             told=self._told,
             settings=settings,
-            clock=self._clock,
+            clock=clock,
         )
-        self._identify = Step(
-            f"connect to {key}",
-            self._identified,
-            first=settings.first_retry,
-            longest=settings.longest_retry,
-            clock=self._clock,
-        )
+        first, longest = settings.first_retry, settings.longest_retry
+        self._identify = Step(f"connect to {key}", self._identified, first=first, longest=longest, clock=clock)
+        self._judge = Step(f"judge {key}", self._judged, first=first, longest=longest, clock=clock)
         self.task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         async with self._client, asyncio.TaskGroup() as group:
             self._identify.wake()
             group.create_task(self._identify.run())
+            group.create_task(self._judge.run())
             group.create_task(self.delivery.run())
 
     async def _identified(self) -> None:
@@ -132,23 +140,33 @@ class _Connection:
         with self._troubles.of("connect"):
             about = await identify(self._client.once())
         if self._troubles.first is None:
-            self._presence.seen(
-                self._key, self._clock.now(), uid=about.uid, kubernetes_version=about.kubernetes_version
-            )
+            self._verdict.seen(uid=about.uid, kubernetes_version=about.kubernetes_version)
 
     def _changed(self) -> None:
-        if self._troubles.first is None:
+        error = self._troubles.first
+        if error is None:
+            self._verdict.right("connection")
             self._identify.wake(at_once=True)
         else:
-            self._presence.lost(self._key, said(self._troubles.first))
+            self._verdict.wrong("connection", said(error), at_once=isinstance(error, LASTING))
+        self._judge.wake()
 
     def _told(self, assemblage: Assemblage) -> None:
+        if looked_at(assemblage):
+            self._verdict.right("agent")
+        else:
+            name = f"Assemblage {self._key.namespace}/{assemblage.metadata.name}"
+            self._verdict.wrong("agent", f"its agent doesn't answer: it hasn't looked at what {name} says now")
+        self._judge.wake()
         if self._troubles.first is None:
-            self._presence.seen(self._key, self._clock.now(), agent_version=assemblage.status.agent_version)
+            self._verdict.seen(agent_version=assemblage.status.agent_version)
+
+    async def _judged(self) -> float | None:
+        return self._verdict.look()
 
 
 class PushController:
-    """Keeps a connection to each push cluster. Mutable: the connections, by cluster."""
+    """Keeps a connection to each push cluster. Mutable: the connections by cluster, and who uses which Secret."""
 
     def __init__(
         self, hub: Client, presence: Presence, *, settings: DeliverySettings | None = None, clock: Clock = SYSTEM_CLOCK
@@ -156,6 +174,7 @@ class PushController:
         self.hub, self.presence, self.clock = hub, presence, clock
         self.settings = settings or DeliverySettings()
         self._connections: dict[Key, _Connection] = {}
+        self._users: dict[Key, set[Key]] = {}
 
     def join(
         self, group: Group, clusters: Informer[Cluster], proxies: Informer[Proxy], kubeconfigs: Informer[Secret]
@@ -218,21 +237,37 @@ class PushController:
             self._controller.add_after(key, self.settings.longest_retry)
 
     def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
+        if before is not None and (place := _kubeconfig_of(before)) is not None:
+            self._users.get(place, set()).discard(_key(before))
+            if not self._users.get(place):
+                self._users.pop(place, None)
+        if after is not None and (place := _kubeconfig_of(after)) is not None:
+            self._users.setdefault(place, set()).add(_key(after))
         for key in _keys(before, after):
             self._controller.add(key)
 
     def _kubeconfig_changed(self, before: Secret | None, after: Secret | None) -> None:
         for place in _keys(before, after):
-            for cluster in self._clusters.items():
-                push, namespace = cluster.spec.push, cluster.metadata.namespace
-                if push is not None and Key(namespace, push.kubeconfig_secret.name) == place:
-                    self._controller.add(_key(cluster))
+            for key in self._users.get(place, ()):
+                self._controller.add(key)
 
     def _proxy_changed(self, before: Proxy | None, after: Proxy | None) -> None:
         for key in _keys(before, after):
             connection = self._connections.get(key)
             if connection is not None and connection.asked.hear(after):
                 connection.delivery.wake()
+
+
+def looked_at(assemblage: Assemblage) -> bool:
+    """Whether the cluster's agent has taken in what is written there; letting go of things may take it a while."""
+    meta, status = assemblage.metadata, assemblage.status
+    leaving = assemblage.spec.released or meta.deletion_timestamp is not None
+    return leaving or status.observed_generation == meta.generation
+
+
+def _kubeconfig_of(cluster: Cluster) -> Key | None:
+    push = cluster.spec.push
+    return Key(cluster.metadata.namespace, push.kubeconfig_secret.name) if push is not None else None
 
 
 def _key(found: Cluster | Secret | Proxy) -> Key:

@@ -8,6 +8,7 @@ import msgspec
 
 from starling.api import Module, ObjectMeta
 from starling.api.meta import Fields
+from starling.controllers.writing import owned_by
 from starling.errors import InputError
 from starling.fleet import ModuleRevision
 from starling.kube import AlreadyExists, Client, NotFound, Resource
@@ -50,22 +51,22 @@ class Revisions:
     def __init__(self, client: Client, informer: Informer[Revision]) -> None:
         self._client = client
         self._informer = informer
-        self._found: dict[tuple[str, str], dict[str, Written]] = {}
+        self._found: dict[str, dict[str, Written]] = {}
         informer.listen(self._changed)
 
-    def of(self, namespace: str, module: str) -> dict[str, Written]:
-        """A Module's revisions by target."""
-        return self._found.get((namespace, module), {})
+    def of(self, module: Module) -> dict[str, Written]:
+        """A Module's revisions by target; those of another one of its name, that was deleted, aren't its own."""
+        return self._found.get(module.metadata.uid, {})
 
-    def get(self, namespace: str, module: str, target: str) -> ModuleRevision | None:
+    def get(self, module: Module, target: str) -> ModuleRevision | None:
         """What a target stands for, if that is still known."""
-        found = self.of(namespace, module).get(target)
+        found = self.of(module).get(target)
         return found.data if found is not None else None
 
     async def ensure(self, module: Module, data: ModuleRevision) -> None:
         """Have a target written down; what it stands for never changes."""
         meta = module.metadata
-        known = self.of(meta.namespace, meta.name)
+        known = self.of(module)
         if data.target in known:
             return
         number = max((each.number for each in known.values()), default=0) + 1
@@ -73,10 +74,10 @@ class Revisions:
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
             "metadata": {
-                "name": f"{meta.name}-{short_digest(digest(data.target))}",
+                "name": f"{meta.name}-{short_digest(digest([meta.uid, data.target]))}",
                 "namespace": meta.namespace,
                 "labels": {MODULE_LABEL: _label(meta.name)},
-                "ownerReferences": [_owner(module)],
+                "ownerReferences": [owned_by(module)],
             },
             "revision": number,
             "data": msgspec.to_builtins(data),
@@ -96,7 +97,7 @@ class Revisions:
     async def tidy(self, module: Module, in_use: Iterable[str]) -> None:
         """Take away the oldest beyond ten that nobody is at."""
         meta, needed = module.metadata, set(in_use)
-        known = sorted(self.of(meta.namespace, meta.name).values(), key=lambda each: each.number, reverse=True)
+        known = sorted(self.of(module).values(), key=lambda each: each.number, reverse=True)
         for each in known[KEPT:]:
             if each.data.target not in needed:
                 with suppress(NotFound):
@@ -110,22 +111,9 @@ class Revisions:
             found[now.target] = Written(after.metadata.name, after.revision, now)
 
 
-def _place(revision: Revision) -> tuple[str, str]:
-    owners = [each.name for each in revision.metadata.owner_references if each.kind == "Module"]
-    return revision.metadata.namespace, owners[0] if owners else ""
+def _place(revision: Revision) -> str:
+    return next((each.uid for each in revision.metadata.owner_references if each.kind == "Module"), "")
 
 
 def _label(name: str) -> str:
     return name if len(name) <= 63 else short_digest(digest(name))
-
-
-def _owner(module: Module) -> dict[str, Any]:
-    declared, meta = Module.declaration, module.metadata
-    return {
-        "apiVersion": f"{declared.group}/{declared.version}",
-        "kind": declared.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }

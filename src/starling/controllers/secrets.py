@@ -13,7 +13,7 @@ from starling.errors import InputError
 from starling.kube import Client, NotFound, Resource
 from starling.sources import ANONYMOUS, Credentials, Keys
 
-__all__ = ["SECRETS", "Secrets", "credentials_name", "hub_credentials_name", "packed", "unpacked"]
+__all__ = ["SECRETS", "Secrets", "credentials_name", "packed", "unpacked"]
 
 SECRETS: Final = Resource("", "v1", "Secret", "secrets", namespaced=True)
 FRESH: Final = 15.0
@@ -80,11 +80,6 @@ class Secrets:
         except NotFound:
             return None
         return {key: base64.b64decode(value) for key, value in (found.data or {}).items()}
-
-
-def hub_credentials_name(cluster: str) -> str:
-    """The Secret on the hub that holds the credentials which a cluster may use."""
-    return f"{cluster}-credentials"
 
 
 def credentials_name(instance: str) -> str:

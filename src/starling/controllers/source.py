@@ -9,6 +9,7 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Source, conditions, seconds
 from starling.api.v1alpha1 import SourceArtifact, SourceStatus
+from starling.controllers.exact import origin_of
 from starling.controllers.secrets import Secrets
 from starling.controllers.writing import says_the_same, write_status
 from starling.errors import InputError, StarlingError
@@ -88,10 +89,12 @@ class SourceController:
     def _found(self, source: Source, artifact: Artifact) -> SourceStatus:
         before, now = source.status, self._clock.now()
         known = before.artifact
-        if known is None or (known.revision, known.digest) != (artifact.revision, artifact.digest):
+        found = (artifact.revision, artifact.digest, origin_of(source))
+        if known is None or (known.revision, known.digest, known.origin) != found:
             known = SourceArtifact(
-                revision=artifact.revision, digest=artifact.digest, size=artifact.size, last_update=_moment(now)
-            )
+                revision=artifact.revision, digest=artifact.digest, size=artifact.size,
+                last_update=_moment(now), origin=origin_of(source),
+            )  # fmt: skip
             self._recorder.event(ObjectReference.of(source), "NewVersion", f"fetched {artifact.revision}")
         generation = source.metadata.generation
         return msgspec.structs.replace(
@@ -112,16 +115,13 @@ class SourceController:
         return msgspec.structs.replace(before, observed_generation=generation, conditions=told)
 
 
-async def tidy(
-    sources: GitSources, store: ArtifactStore, known: Informer[Source], *, clock: Clock = SYSTEM_CLOCK
-) -> None:
-    """Take away what nobody has used for long, now and then, for ever; what a Source is at stays."""
+async def tidy(sources: GitSources, store: ArtifactStore, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take away what nobody has used for long, now and then, for ever; whoever wants it again fetches it again."""
     while True:
         await clock.sleep(TIDY_EVERY)
-        keep = {each.status.artifact.digest for each in known.items() if each.status.artifact is not None}
         try:
             await sources.collect(KEPT_FOR)
-            await store.collect(keep, KEPT_FOR)
+            await store.collect((), KEPT_FOR)
         except (StarlingError, OSError) as error:
             LOG.warning("tidying up what was fetched: %s", error)
 

@@ -17,13 +17,14 @@ from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
 from starling.controllers.sync_status import marked_revision
 from starling.controllers.sync_store import Given, Note, SyncStore
-from starling.controllers.sync_units import DEFAULT_ACCOUNT, account_of, key_of, variables
+from starling.controllers.sync_units import DEFAULT_ACCOUNT, account_of, variables
 from starling.engine import Problem, Unit
 from starling.errors import InputError, StarlingError
 from starling.fleet import TRANSIENT
 from starling.kube import Client, NotFound, Resource
 from starling.objects import Manifest, digest
 from starling.rendering import KUBE_VERSION, Package, Request, ValuesFrom, resolve, substitute
+from starling.runtime import key_of
 from starling.sources import AccessDenied, Credentials, SourceError
 
 __all__ = ["SyncManifests", "Wanted", "render_key"]

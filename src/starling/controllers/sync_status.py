@@ -9,18 +9,15 @@ import msgspec
 from starling.api import Condition, conditions
 from starling.api.v1alpha1 import SyncDrift, SyncObjects, SyncOperation, SyncProblem, SyncStatus
 from starling.engine import Drift, Operation, Phase, Problem, Readiness, UnitStatus, pack, unpack
-from starling.fleet import TRANSIENT
+from starling.fleet import COMPLAINS, TRANSIENT
 from starling.objects import ObjectKey
 
-__all__ = ["About", "bare_revision", "marked_revision", "same", "sync_status", "unit_status"]
+__all__ = ["About", "bare_revision", "marked_revision", "sync_status", "unit_status"]
 
 MOST: Final = 20
 MOST_FIELDS: Final = 64
 TEXT: Final = 2048
 OBJECT: Final = 1024
-
-COMPLAINS: Final = "Complains"
-"""The reason of a problem with an object that is Current all the same."""
 
 _COUNTS: Final[Mapping[str, Readiness]] = {
     "current": Readiness.CURRENT,
@@ -89,15 +86,6 @@ def unit_status(status: SyncStatus) -> UnitStatus:
         contended=_unit_drifts(status.contended),
         shared=_unit_drifts(status.shared),
     )
-
-
-def same(one: SyncStatus, other: SyncStatus) -> bool:
-    """Whether two say the same: the API server keeps conditions in an order of its own."""
-    return _in_order(one) == _in_order(other)
-
-
-def _in_order(status: SyncStatus) -> SyncStatus:
-    return msgspec.structs.replace(status, conditions=tuple(sorted(status.conditions, key=lambda each: each.type)))
 
 
 def _conditions(status: UnitStatus, before: SyncStatus, about: About, now: datetime) -> tuple[Condition, ...]:

@@ -18,23 +18,24 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Clock, Workqueue
 from starling.api import Assemblage, Source, Sync, conditions
 from starling.api.v1alpha1 import SyncProblem, SyncStatus
+from starling.controllers.afresh import afresh
 from starling.controllers.sync_claims import Claims
-from starling.controllers.sync_status import About, same, sync_status, unit_status
+from starling.controllers.sync_status import About, sync_status, unit_status
 from starling.controllers.sync_units import (
     FINALIZER,
     Surroundings,
     SyncSettings,
     controller_of,
-    key_of,
+    owner_of,
     unit_id,
     unit_of,
 )
 from starling.controllers.terminating import is_terminating
-from starling.controllers.writing import CONFIRM, set_finalizer, write_status
+from starling.controllers.writing import CONFIRM, says_the_same, set_finalizer, write_status
 from starling.engine import EngineError, Operation, Problem, Readiness, StoredUnit, Unit, UnitSeen, UnitStatus
 from starling.errors import InputError, StarlingError
 from starling.kube import Client, NotFound
-from starling.runtime import Informer, Key
+from starling.runtime import Informer, Key, key_of
 
 __all__ = ["Given", "Note", "SyncStore", "was_tried"]
 
@@ -237,7 +238,7 @@ class SyncStore:
                 del self._unsaid[unit_id]
 
     async def _put(self, sync: Sync, status: SyncStatus) -> None:
-        if same(status, sync.status):
+        if says_the_same(status, sync.status):
             return
         if (size := len(msgspec.json.encode(status))) > LARGEST:
             error = EngineError(
@@ -272,7 +273,7 @@ class SyncStore:
             problems=(problem,),
             conditions=conditions.failed(before.conditions, generation, self._clock.now(), error),
         )
-        if not same(status, before):
+        if not says_the_same(status, before):
             self._syncs.learn(await write_status(self._client, sync, status))
             self._wrote(sync, status)
 
@@ -297,9 +298,11 @@ class SyncStore:
 
     async def _around(self, sync: Sync) -> Surroundings:
         namespace, name = sync.metadata.namespace, sync.spec.source.name
-        deleting = sync.metadata.deletion_timestamp is not None
+        deleting, owner, now = sync.metadata.deletion_timestamp is not None, owner_of(sync), None
+        if deleting and owner is not None:
+            now = await afresh(self._client, Assemblage, Key(namespace, owner.name))
         return Surroundings(
-            controller=controller_of(sync, self._assemblages.get),
+            controller=controller_of(sync, (lambda _: now) if deleting else self._assemblages.get),
             source=self._sources.get(Key(namespace, name)) if name is not None else None,
             terminating=deleting and await is_terminating(self._client, Sync, namespace),
         )

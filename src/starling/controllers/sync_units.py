@@ -6,12 +6,13 @@ from typing import Final
 import msgspec
 
 from starling.api import PLATFORM_NAMESPACE, Assemblage, Source, Sync, seconds
+from starling.api.meta import OwnerReference
 from starling.controllers.exact import NotFetched, exact_git
 from starling.controllers.writing import CONFIRM
 from starling.engine import IgnoredDifference, Limits, Unit
 from starling.errors import InputError
 from starling.kube import Identity
-from starling.runtime import Key
+from starling.runtime import Key, key_of
 
 __all__ = [
     "DEFAULT_ACCOUNT",
@@ -21,7 +22,7 @@ __all__ = [
     "SyncSettings",
     "account_of",
     "controller_of",
-    "key_of",
+    "owner_of",
     "unit_id",
     "unit_of",
     "variables",
@@ -46,8 +47,9 @@ class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What a Sync's meaning depends on besides itself.
 
-    `controller` is the Assemblage that it belongs to, `source` the Source it names, if these are there. `terminating`:
-    its namespace or its very kind is being deleted, so nobody asked for what it would take along.
+    `controller` is the Assemblage that it belongs to, `source` the Source it names, if these are there; of a Sync that
+    is being deleted, `controller` is as it is now, past all caches. `terminating`: its namespace or its very kind is
+    being deleted, so nobody asked for what it would take along.
     """
 
     controller: Assemblage | None = None
@@ -55,18 +57,19 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
 
 
-def key_of(obj: Sync | Assemblage | Source) -> Key:
-    """An object's place among its kind."""
-    return Key(obj.metadata.namespace, obj.metadata.name)
+def owner_of(sync: Sync) -> OwnerReference | None:
+    """The Assemblage that a Sync names as its controller, be it there or not."""
+    for owner in sync.metadata.owner_references:
+        if owner.controller and owner.kind == "Assemblage" and owner.api_version.startswith("starling.dev/"):
+            return owner
+    return None
 
 
 def controller_of(sync: Sync, find: Callable[[Key], Assemblage | None]) -> Assemblage | None:
     """The Assemblage that controls a Sync: that very one, and of its own namespace."""
-    for owner in sync.metadata.owner_references:
-        if owner.controller and owner.kind == "Assemblage" and owner.api_version.startswith("starling.dev/"):
-            found = find(Key(sync.metadata.namespace, owner.name))
-            return found if found is not None and found.metadata.uid == owner.uid else None
-    return None
+    owner = owner_of(sync)
+    found = find(Key(sync.metadata.namespace, owner.name)) if owner is not None else None
+    return found if owner is not None and found is not None and found.metadata.uid == owner.uid else None
 
 
 def unit_id(sync: Sync, controller: Assemblage | None, settings: SyncSettings) -> str:
@@ -89,8 +92,9 @@ def unit_id(sync: Sync, controller: Assemblage | None, settings: SyncSettings) -
 def unit_of(sync: Sync, identity: str, around: Surroundings) -> Unit:
     """The unit that a Sync is, by this id."""
     spec, deleting = sync.spec, sync.metadata.deletion_timestamp is not None
-    # Who removes what is suspended, as in Flux, or what goes down with its namespace, hasn't asked for its objects.
-    orphaned = deleting and (spec.suspend or around.terminating)
+    # Who removes what is suspended, as in Flux, or what goes down with its namespace or its Assemblage, hasn't asked
+    # for its objects. The garbage collector deletes what an Assemblage has before anyone can say Orphan.
+    orphaned = deleting and (spec.suspend or around.terminating or _let_go(sync, around.controller))
     platform = sync.metadata.namespace == PLATFORM_NAMESPACE
     return Unit(
         id=identity,
@@ -149,12 +153,18 @@ def _known_revision(sync: Sync, source: Source | None) -> str:
         return ""
 
 
+def _let_go(sync: Sync, controller: Assemblage | None) -> bool:
+    """Whether the Assemblage that has a Sync lets go of all it has, or is gone; not so if only the entry left it."""
+    if controller is None:
+        return owner_of(sync) is not None
+    return controller.spec.released or controller.metadata.deletion_timestamp is not None
+
+
 def _held(sync: Sync, around: Surroundings) -> str:
     """Why nothing may be done now; what is let go isn't held."""
     controller, deleting = around.controller, sync.metadata.deletion_timestamp is not None
     if controller is not None and controller.spec.mode == "Frozen":
-        let_go = controller.spec.released or controller.metadata.deletion_timestamp is not None
-        return "" if around.terminating or let_go else "the cluster is frozen"
+        return "" if around.terminating or _let_go(sync, controller) else "the cluster is frozen"
     if deleting:
         return ""
     if sync.spec.suspend:

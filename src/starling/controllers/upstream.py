@@ -16,15 +16,15 @@ import msgspec
 from starling import __version__
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, ProxyAssemblage, Upstream, conditions
-from starling.api.enrolment import account_name
+from starling.api.enrolment import account_name, credentials_name
 from starling.api.v1alpha1 import UpstreamStatus
 from starling.controllers.credentials import Secret, kubeconfig_in
 from starling.controllers.delivery import Delivery, DeliverySettings
 from starling.controllers.following import Followed, Step, Troubles, identify
 from starling.controllers.heartbeat import Heartbeat
-from starling.controllers.secrets import SECRETS, hub_credentials_name
+from starling.controllers.secrets import SECRETS
 from starling.controllers.tokens import Renewal, expires_at, token_in
-from starling.controllers.writing import write_status
+from starling.controllers.writing import says_the_same, write_status
 from starling.errors import StarlingError
 from starling.kube import Client, Forbidden, Patience, Unauthorized, kubeconfig_data
 from starling.objects import digest
@@ -51,9 +51,22 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watched:
-    """The hub's side as an agent reads it: the two objects that it may read, followed. Mutable by what it hears."""
+    """The hub's side as an agent reads it: the two objects that it may read, followed. Mutable by what it hears.
 
-    def __init__(self, hub: Client, cluster: Key, *, troubles: Troubles, clock: Clock = SYSTEM_CLOCK) -> None:
+    While it is `held`, another cluster may be the one meant, and there is nothing for this one.
+    """
+
+    def __init__(
+        self,
+        hub: Client,
+        cluster: Key,
+        *,
+        troubles: Troubles,
+        held: Callable[[], bool] = lambda: False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.introduced = False
+        self._held = held
         self._changed: Callable[[bool], None] = lambda _: None
 
         def changed(back: bool) -> None:
@@ -62,7 +75,7 @@ class Watched:
         self.proxies = Followed(
             hub, _PROXIES, ProxyAssemblage, cluster, troubles=troubles, changed=changed, clock=clock
         )
-        place = Key(cluster.namespace, hub_credentials_name(cluster.name))
+        place = Key(cluster.namespace, credentials_name(cluster.name))
         self.secrets = Followed(hub, SECRETS, Secret, place, troubles=troubles, changed=changed, clock=clock)
 
     def listen(self, changed: Callable[[bool], None]) -> None:
@@ -77,7 +90,12 @@ class Watched:
 
     async def proxy(self) -> ProxyAssemblage | None:
         """As it is known."""
-        return self.proxies.object
+        return None if self._held() else self.proxies.object
+
+    async def fresh(self) -> ProxyAssemblage | None:
+        """As it is at the hub now."""
+        await self.proxies.read()
+        return await self.proxy()
 
     async def credentials(self) -> Secret | None:
         """As they are known."""
@@ -105,10 +123,21 @@ class _Connection:
         self._hub = Client(access, patience=PATIENCE, clock=controller.clock)
         self._cluster = cluster = Key(key.namespace, upstream.spec.cluster.name)
         self._said: dict[str, Any] = {}
+        self._known_uid = ""
         settings, clock = controller.settings, controller.clock
 
         self.troubles = Troubles(lambda: controller.look(key))
-        self._watched = Watched(self._hub, cluster, troubles=self.troubles, clock=clock)
+        self._heartbeat = Heartbeat(
+            self._hub,
+            cluster,
+            identity=settings.identity,
+            uid=self._uid,
+            period=settings.heartbeat_every,
+            troubles=self.troubles,
+            changed=self._wake,
+            clock=clock,
+        )
+        self._watched = Watched(self._hub, cluster, troubles=self.troubles, held=self._held, clock=clock)
         self._delivery = Delivery(
             self._hub,
             self._watched,
@@ -125,14 +154,6 @@ class _Connection:
             self._announced,
             first=settings.delivery.first_retry,
             longest=settings.delivery.longest_retry,
-            clock=clock,
-        )
-        self._heartbeat = Heartbeat(
-            self._hub,
-            cluster,
-            identity=settings.identity,
-            period=settings.heartbeat_every,
-            troubles=self.troubles,
             clock=clock,
         )
         self._renewal = Renewal(
@@ -163,11 +184,28 @@ class _Connection:
     def _heard(self, back: bool, controller: "UpstreamController", key: Key) -> None:
         self._delivery.wake(at_once=back)
         if back:
+            self._heartbeat.wake()
             self._announce.wake(at_once=True)
             controller.look(key)
 
+    def _wake(self) -> None:
+        self._announce.wake(at_once=True)
+        self._delivery.wake(at_once=True)
+
+    def _held(self) -> bool:
+        """Whether it isn't known that the hub means this cluster and no other."""
+        return self._heartbeat.contested is not False
+
+    async def _uid(self) -> str:
+        """What tells this cluster from others, asked for once."""
+        if not self._known_uid:
+            self._known_uid = (await identify(self._local.once())).uid
+        return self._known_uid
+
     async def _announced(self) -> None:
-        """Have the hub know what this cluster is, and which labels it asks for."""
+        """Have the hub know what this cluster is, and which labels it asks for; only then what runs here."""
+        if self._held():
+            return
         about = await identify(self._local.once())
         status = {
             "requestedLabels": self._upstream.spec.cluster.labels,
@@ -187,6 +225,8 @@ class _Connection:
         with self.troubles.of("announce"):
             await self._hub.once().apply(ref.status, body, manager=MANAGER)
         self._said = status
+        self._watched.introduced = True
+        self._delivery.wake(at_once=True)
 
 
 class UpstreamController:
@@ -237,7 +277,7 @@ class UpstreamController:
             expires=expires_at(connection.token) if connection is not None else None,
             now=self.clock.now(),
         )
-        if status != upstream.status:
+        if not says_the_same(upstream.status, status):
             self._upstreams.learn(await write_status(self.local, upstream, status))
         return None
 

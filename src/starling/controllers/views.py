@@ -1,5 +1,7 @@
 """What the hub keeps in memory of each cluster's ProxyAssemblage: names, targets, states; the rest is read to write."""
 
+from functools import cached_property
+
 from starling.api.meta import Fields, OwnerReference
 from starling.runtime import Key
 
@@ -50,7 +52,7 @@ class ProxyStatus(Fields, frozen=True, kw_only=True):
     syncs: tuple[StateView, ...] = ()
 
 
-class Proxy(Fields, frozen=True, kw_only=True):
+class Proxy(Fields, frozen=True, kw_only=True, dict=True):
     """A ProxyAssemblage, as far as decisions need it."""
 
     metadata: ProxyMeta
@@ -74,16 +76,24 @@ class Proxy(Fields, frozen=True, kw_only=True):
 
     def entry(self, name: str) -> EntryView | None:
         """The entry of a Module."""
-        return next((each for each in self.spec.syncs if each.name == name), None)
+        return self._entries.get(name)
 
     def state(self, name: str) -> StateView | None:
         """How a Module's thing stands there."""
-        return next((each for each in self.status.syncs if each.name == name), None)
+        return self._states.get(name)
+
+    @cached_property
+    def _entries(self) -> dict[str, EntryView]:
+        return {each.name: each for each in self.spec.syncs}
+
+    @cached_property
+    def _states(self) -> dict[str, StateView]:
+        return {each.name: each for each in self.status.syncs}
 
 
 def changed_names(before: Proxy | None, after: Proxy | None) -> set[str]:
     """The Modules for which something has changed between two states of a cluster."""
-    if before is None or after is None or before.adopted != after.adopted or before.acknowledged != after.acknowledged:
+    if before is None or after is None or before.adopted != after.adopted:
         return {each.name for proxy in (before, after) if proxy is not None for each in _parts(proxy)}
     was, is_ = set(_parts(before)), set(_parts(after))
     return {each.name for each in was ^ is_}

@@ -9,7 +9,7 @@ from starling.api import Resource
 from starling.api.meta import Status
 from starling.kube import FIELD_MANAGER, Client, Ref
 
-__all__ = ["CONFIRM", "key_ref", "says_the_same", "set_finalizer", "write_status"]
+__all__ = ["CONFIRM", "key_ref", "owned_by", "says_the_same", "set_finalizer", "write_status"]
 
 K = TypeVar("K", bound=Resource)
 
@@ -19,6 +19,19 @@ CONFIRM: Final = "starling.dev/confirm"
 def key_ref(obj: Resource) -> Ref:
     """Where an object of ours is."""
     return type(obj).declaration.resource.ref(obj.metadata.name, obj.metadata.namespace)
+
+
+def owned_by(obj: Resource) -> dict[str, Any]:
+    """An ownerReference: what carries it goes when the object does."""
+    declared, meta = type(obj).declaration, obj.metadata
+    return {
+        "apiVersion": f"{declared.group}/{declared.version}",
+        "kind": declared.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
 
 
 def says_the_same(before: Status, after: Status) -> bool:

@@ -16,15 +16,16 @@ it has. `local_spec` carries entries down, `entry_status` and `report` tell how 
 keep the bounds.
 """
 
-from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry
+from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry, size_of
 from starling.fleet.bindings import BindingError, resolve_bindings
 from starling.fleet.delivery import local_spec, report
 from starling.fleet.rollout import Decision, Facts, Member, decide
 from starling.fleet.selection import selects
-from starling.fleet.states import TRANSIENT, entry_status
+from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status
 from starling.fleet.targets import paths_used, target_of
 
 __all__ = [
+    "COMPLAINS",
     "LARGEST",
     "TRANSIENT",
     "BindingError",
@@ -43,5 +44,6 @@ __all__ = [
     "report",
     "resolve_bindings",
     "selects",
+    "size_of",
     "target_of",
 ]

@@ -24,7 +24,7 @@ from starling.errors import InputError
 from starling.fleet.bindings import resolve_bindings
 from starling.fleet.selection import selects
 
-__all__ = ["LARGEST", "Claim", "ModuleRevision", "assemble", "check_size", "make_entry"]
+__all__ = ["LARGEST", "Claim", "ModuleRevision", "assemble", "check_size", "make_entry", "size_of"]
 
 LARGEST: Final = 512 * 1024
 """How many bytes all entries of a cluster may be; etcd refuses objects of about three times as much."""
@@ -119,7 +119,11 @@ def _with_credentials(source: ExactGit, credentials: str) -> ExactGit:
 
 
 def assemble(current: Sequence[Entry], claims: Sequence[Claim]) -> tuple[Entry, ...]:
-    """The entries of a cluster, from those it has and all Modules' claims; an entry that nobody claims stays."""
+    """The entries of a cluster, from those it has and all Modules' claims; an entry that nobody claims stays.
+
+    What was found there has no admission until a Module that selects the cluster claims it by its name: until then it
+    is nobody's to take away.
+    """
     entries = {entry.name: entry for entry in current}
     for claim in claims:
         entry = _claimed(entries.pop(claim.module, None), claim)
@@ -130,19 +134,26 @@ def assemble(current: Sequence[Entry], claims: Sequence[Claim]) -> tuple[Entry, 
 
 def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
     """The entry that a claim leads to; None: there is none, or no longer."""
-    if claim.deleting:
+    if entry is not None and _not_ours(entry, claim):
+        return entry
+    acts = claim.admitted is not None and not claim.restore
+    if claim.deleting or (acts and claim.leave and not claim.selected):
         return None
-    if entry is not None and entry.admission > claim.admission:
-        return entry  # someone has read more of the Module's record than we have
-    if claim.admitted is not None and claim.restore and entry is not None and entry.admission < claim.admitted:
+    if acts and claim.admitted is not None and claim.selected and not claim.leave:
+        return _moved(entry, claim, claim.admitted)
+    if entry is None or (claim.admitted is None and not claim.selected):
+        return entry
+    if claim.restore and claim.admitted is not None and entry.admission < claim.admitted:
         return _restored(entry, claim)
-    changes = claim.admitted if not claim.restore else None
-    if not claim.selected:
-        return None if changes is not None and claim.leave else entry
-    if changes is not None and not claim.leave:
-        return _moved(entry, claim, changes)
-    # As it is, but with bindings resolved now; a higher counter alone is no reason to write.
-    return _made(entry, claim, entry.target, entry.admission) or entry if entry is not None else None
+    # As it is, but with bindings resolved now; a higher counter alone is no reason to write, unless it was nobody's.
+    kept = _made(entry, claim, entry.target, entry.admission or claim.admission) if claim.selected else None
+    return kept or entry
+
+
+def _not_ours(entry: Entry, claim: Claim) -> bool:
+    """Whether the entry is none of the claim's business: found there, or written by who has read more of the record."""
+    found = not entry.admission and not claim.selected
+    return found or (entry.admission > claim.admission and not claim.deleting)
 
 
 def _moved(entry: Entry | None, claim: Claim, admitted: int) -> Entry | None:
@@ -166,11 +177,16 @@ def _made(entry: Entry | None, claim: Claim, target: str, admission: int) -> Ent
     return msgspec.structs.replace(made, admission=admission, source=source)
 
 
-def check_size(entries: Iterable[Entry]) -> None:
-    """Refuse entries that are too much for one object; InputError names the largest."""
+def size_of(entries: Iterable[Entry]) -> int:
+    """How many bytes entries are in all."""
+    return sum(len(msgspec.json.encode(entry)) for entry in entries)
+
+
+def check_size(entries: Iterable[Entry], *, at_most: int = 0) -> None:
+    """Refuse entries of more bytes than fit one object, or than `at_most` if that is more; it names the largest."""
     sizes = {entry.name: len(msgspec.json.encode(entry)) for entry in entries}
     total = sum(sizes.values())
-    if total > LARGEST:
+    if total > max(LARGEST, at_most):
         largest = max(sizes, key=lambda name: (sizes[name], name))
         raise InputError(
             f"the cluster's entries are {total} bytes in all, more than {LARGEST};"

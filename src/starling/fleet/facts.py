@@ -53,6 +53,11 @@ class Member:
     mode: ClusterMode
 
     @property
+    def leaves(self) -> bool:
+        """Whether it has an entry of the Module's that it isn't to have; one that was found there is nobody's yet."""
+        return not self.selected and self.entry is not None and self.admission > 0
+
+    @property
     def able(self) -> bool:
         """Whether what it is told, it can do now."""
         return self.reachable and self.adopted and self.mode == "Active"

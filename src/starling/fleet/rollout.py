@@ -101,13 +101,13 @@ def _moves(member: Member, facts: Facts, held: Mapping[str, Place]) -> bool:
 def _leaves(member: Member, held: Mapping[str, Place]) -> bool:
     place = held.get(member.name)
     untouched = member.mode == "Active" and member.adopted and (place is None or not place.leave)
-    return untouched and member.entry is not None
+    return untouched and member.leaves
 
 
 def _confirm(facts: Facts, members: Sequence[Member], held: Mapping[str, Place]) -> str:
     """What must be confirmed before clusters are left: those that stay, if many are to go; empty if nothing must."""
     stay = sorted(member.name for member in members if member.selected)
-    going = sum(not member.selected and (member.entry is not None or member.name in held) for member in members)
+    going = sum(member.leaves or (not member.selected and member.name in held) for member in members)
     if going <= 1 or going * 10 <= len(stay) + going:
         return ""
     token = short_digest(digest([facts.salt, stay]))
@@ -127,7 +127,7 @@ def _last_good(facts: Facts, standing: Standing) -> str:
     """The target that all reached last; of a fleet found at work, the one that all of it is at."""
     able = [member for member in standing.selected if member.able]
     summary = summary_of(standing)
-    if able and not summary.pending and all(standing.state(member) == "succeeded" for member in able):
+    if able and not summary.pending and all(standing.states[member.name] == "succeeded" for member in able):
         return facts.target
     if facts.last_good or facts.admitted or not standing.selected:
         return facts.last_good

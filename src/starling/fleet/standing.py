@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from starling.api.v1alpha1 import ModulePhase, ModuleSummary, Rollout
@@ -16,9 +17,12 @@ NAMED = 3
 """How many clusters a message names."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standing:
-    """All that is known of a rollout; `confirm` is what someone has to confirm before clusters are left."""
+    """All that is known of a rollout; `confirm` is what someone has to confirm before clusters are left.
+
+    What follows from it is worked out once: there may be thousands of clusters.
+    """
 
     policy: Rollout
     facts: Facts
@@ -26,24 +30,27 @@ class Standing:
     places: Mapping[str, Place]
     confirm: str
 
-    @property
+    @cached_property
     def selected(self) -> list[Member]:
         """The clusters that the Module goes to."""
         return [member for member in self.members if member.selected]
 
-    @property
+    @cached_property
     def leaving(self) -> list[Member]:
         """Those that it no longer goes to, and that have it still."""
         return [
-            member
-            for member in self.members
-            if not member.selected and (member.entry is not None or member.name in self.places)
+            member for member in self.members if member.leaves or (not member.selected and member.name in self.places)
         ]
 
-    @property
+    @cached_property
     def failed(self) -> list[str]:
         """The names of those that failed at the target."""
-        return sorted(member.name for member in self.selected if self.state(member) == "failed")
+        return sorted(name for name, state in self.states.items() if state == "failed")
+
+    @cached_property
+    def states(self) -> dict[str, MemberState]:
+        """How far each cluster is that the Module goes to."""
+        return {member.name: self._state(member) for member in self.selected}
 
     @property
     def stopped_by_failures(self) -> bool:
@@ -56,8 +63,7 @@ class Standing:
         """Whether no cluster is admitted for now."""
         return self.facts.suspended or self.policy.paused or self.stopped_by_failures
 
-    def state(self, member: Member) -> MemberState:
-        """How far one cluster that the Module goes to is."""
+    def _state(self, member: Member) -> MemberState:
         place, target = self.places.get(member.name), self.facts.target
         told = place is None or member.admission >= place.admission
         if told and member.reports(target, "succeeded"):
@@ -80,7 +86,7 @@ def share(number: int | str, of: int) -> int:
 
 def summary_of(standing: Standing) -> ModuleSummary:
     """How many clusters are in which state; all but those that are being left add up to the total."""
-    counts = Counter[str](standing.state(member) for member in standing.selected)
+    counts = Counter[str](standing.states.values())
     total = counts.total()
     ready = f"{counts['succeeded']}/{total}"
     return ModuleSummary(total=total, leaving=len(standing.leaving), ready=ready, **counts)

@@ -4,7 +4,7 @@ from typing import Final
 
 from starling.api.v1alpha1 import Entry, EntryState, EntryStatus, Sync, SyncProblem, SyncStatus
 
-__all__ = ["TRANSIENT", "entry_status"]
+__all__ = ["COMPLAINS", "TRANSIENT", "entry_status"]
 
 LONGEST_MESSAGE: Final = 1024
 

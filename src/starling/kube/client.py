@@ -15,8 +15,8 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.kube.config import AccessSource
 from starling.kube.discovery import Discovery
-from starling.kube.errors import Gone, NotServed
-from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection, decode
+from starling.kube.errors import Gone, NotServed, Unreadable
+from starling.kube.resources import Body, Identity, Listing, Ref, Resource, Selection, Unread, decode, decode_object
 from starling.kube.transport import Headers, Patience, Request, Transport
 from starling.objects import Manifest
 
@@ -99,7 +99,7 @@ class Client:
     async def list(
         self, resource: Resource, into: type[T], selection: Selection = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> Listing[T]:
-        """All objects selected, fetched in pages, each decoded to the fields that `into` names."""
+        """All objects selected, fetched in pages, each decoded to the fields that `into` names, or Unreadable."""
         try:
             return await self._list(resource, into, selection, page_size)
         except Gone:  # the continue token outlived the server's memory: only a fresh start is consistent
@@ -109,6 +109,9 @@ class Client:
         items: list[T] = []
         version = ""
         async for page in self.pages(resource, into, selection, page_size=page_size):
+            for one in page.unread:
+                action = f"list {_within(resource, selection.namespace)}"
+                raise Unreadable(action, f"{one} isn't what was asked for: {one.cause}")
             items.extend(page.items)
             version = page.resource_version
         return Listing(items, version)
@@ -116,18 +119,17 @@ class Client:
     async def pages(
         self, resource: Resource, into: type[T], selection: Selection = EVERYTHING, *, page_size: int = PAGE_SIZE
     ) -> AsyncIterator[Listing[T]]:
-        """The same page by page; raises Gone where the server has forgotten the listing that was begun."""
+        """The same page by page, what can't be decoded apart; raises Gone where the server forgot what was begun."""
         decoder = msgspec.json.Decoder(_ListOf[into])  # type: ignore[valid-type] # a type at run time
         query = {"limit": str(page_size), **selection.query()}
         path, action = resource.path(selection.namespace), f"list {_within(resource, selection.namespace)}"
         while True:
             body = await self._send(self._request("GET", path, action, query=query, idempotent=True))
-            page = decode(decoder, body.raw, action)
-            more = page.metadata.continue_
-            yield Listing(page.items or [], page.metadata.resource_version, more)
-            if not more:
+            page = _page(decoder, into, body)
+            yield page
+            if not page.more:
                 return
-            query["continue"] = more
+            query["continue"] = page.more
 
     async def create(
         self, resource: Resource, body: Any, *, namespace: str = "", manager: str = FIELD_MANAGER, dry_run: bool = False
@@ -250,6 +252,31 @@ class _ListMetadata(msgspec.Struct):
 class _ListOf(msgspec.Struct, Generic[T]):
     metadata: _ListMetadata
     items: list[T] | None = None
+
+
+_OF_RAW = msgspec.json.Decoder(_ListOf[msgspec.Raw])
+
+
+def _page(decoder: msgspec.json.Decoder[_ListOf[T]], into: type[T], body: Body) -> Listing[T]:
+    """One page, decoded as a whole; one by one, which is slower, only where that fails."""
+    try:
+        page = decode(decoder, body.raw, body.action)
+    except Unreadable:
+        return _page_of_some(msgspec.json.Decoder(into), body)
+    return Listing(page.items or [], page.metadata.resource_version, page.metadata.continue_)
+
+
+def _page_of_some(decoder: msgspec.json.Decoder[T], body: Body) -> Listing[T]:
+    page = decode(_OF_RAW, body.raw, body.action)
+    items: list[T] = []
+    unread: list[Unread] = []
+    for raw in page.items or ():
+        item = decode_object(decoder, raw, body.action)
+        if isinstance(item, Unread):
+            unread.append(item)
+        else:
+            items.append(item)
+    return Listing(items, page.metadata.resource_version, page.metadata.continue_, unread)
 
 
 @lru_cache(maxsize=256)

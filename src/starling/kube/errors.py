@@ -16,14 +16,16 @@
         │   └── AlreadyExists     409, the name is taken
         ├── Gone                  410, a resourceVersion or continue token has expired
         ├── TooLarge              413
-        ├── Invalid               422, with its causes
+        ├── Invalid               422, with its causes; 500 where a value applied isn't of its field's type
         ├── TooManyRequests       429, retry_after
         └── ServerError           5xx, retry_after
 
 A message reads "<verb> <object>: <what the server said>", cut short.
 """
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -54,6 +56,24 @@ __all__ = [
 ]
 
 MESSAGE_LIMIT = 2_000
+# A server-side apply of a value that isn't of its field's type: a 500, as if the server were at fault.
+_UNFIT: Final = re.compile(
+    r"failed to create typed patch object \([^)]*\): (?!no corresponding type)(?:errors:\n)?"
+    r"|failed to convert new object \([^)]*\) to proper version: unable to convert unstructured object to [^:]*: "
+)
+# The value is printed as Go does. A string may have braces and lines of its own: only another complaint ends it.
+_GOT: Final = re.compile(
+    r"(?<=got &)([\w.]*\{(?:Value:)?).*?(?:\}(?=\n  \.\S+: (?:expected|field|duplicate|element) )|\Z)", re.DOTALL
+)
+# A list's elements are told by keys: names and numbers, as a rule. Any others, and a set's members, are values.
+_KEY: Final = re.compile(
+    r"\[(?=[\w./-]*=)"
+    r'(?!(?:[\w./-]+=(?:"[^"\\]*"|-?\d[\w.+]*|true|false|null),?)+\])'
+    r".*?(?:\](?=(?:\.\w+|\[\d+\])*(?:: |\n|\Z))|\Z)",
+    re.DOTALL,
+)
+_PARSED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=unmarshal number )\S+(?= into)', re.DOTALL)
+_COMPLAINT: Final = re.compile(r' *(\.(?:"[^"\\]*"|[^"\n])*?): ([^\n\[]*)')
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -193,7 +213,7 @@ class TooLarge(ApiError):
 
 
 class Invalid(ApiError):
-    """The object fails validation; `causes` says where."""
+    """The object fails validation; `causes` or the message says where."""
 
     reason = "Invalid"
 
@@ -236,11 +256,28 @@ def api_error(action: str, code: int, body: bytes, retry_after: str | None = Non
     details = status.details or _Details()
     if kind is NotFound and not details.name:
         kind = NotServed  # a missing object is named; only an unknown path is not
-    message = status.message or status.reason or f"HTTP {code}"
-    error = kind(action, _cut(message), code=code, status_reason=status.reason)
-    error.causes = tuple(details.causes or ())
+    message, causes = _without_values(status.message), tuple(details.causes or ())
+    if kind is ServerError and (unfit := _UNFIT.match(message)):
+        kind, causes = Invalid, _complaints(message[unfit.end() :])
+    error = kind(action, _cut(message or status.reason or f"HTTP {code}"), code=code, status_reason=status.reason)
+    error.causes = causes
     error.retry_after = _seconds(retry_after) or float(details.retry_after_seconds) or None
     return error
+
+
+def _without_values(message: str) -> str:
+    """The message with `…` for each value that a server-side apply quotes: it may be a Secret's."""
+    message = _GOT.sub(r"\1…}", message)
+    if not (unfit := _UNFIT.match(message)):
+        return message
+    said = message[unfit.end() :]
+    return unfit[0] + (_PARSED.sub("…", said) if "to proper version" in unfit[0] else _KEY.sub("[…]", said))
+
+
+def _complaints(said: str) -> tuple[Cause, ...]:
+    """Fields and what is wrong with each, apart from one another: a field's name may be any word."""
+    found = [Cause(field[1:], "FieldValueTypeInvalid", text.strip()) for field, text in _COMPLAINT.findall(said)]
+    return tuple(found) or (Cause(reason="FieldValueTypeInvalid", message=said),)
 
 
 def _cut(text: str) -> str:

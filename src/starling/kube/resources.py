@@ -1,5 +1,6 @@
 """How an API server is addressed: resources, references to objects in them, and the values that come back."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,9 +12,25 @@ from starling.errors import InputError
 from starling.kube.errors import Unreadable
 from starling.objects import GroupVersionKind
 
-__all__ = ["Body", "HasMetadata", "Identity", "Listing", "Metadata", "Named", "Ref", "Resource", "Selection", "decode"]
+__all__ = [
+    "Body",
+    "HasMetadata",
+    "Identity",
+    "Listing",
+    "Metadata",
+    "Named",
+    "Ref",
+    "Resource",
+    "Selection",
+    "Unread",
+    "decode",
+    "decode_object",
+]
 
 T = TypeVar("T")
+
+_QUOTED = re.compile(r"(['\"]).*\1", re.DOTALL)
+_PLACE = re.compile(r" - at (?:`key` in )?`\$[^`]*`\Z")
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -191,13 +208,52 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw, action: s
     """What a decoder makes of an answer; Unreadable, with the action, where it can't."""
     try:
         return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(action, f"the answer isn't what was asked for: {error}") from error
+    except _UNDECODED as error:
+        raise Unreadable(action, f"the answer isn't what was asked for: {_why(error)}") from error
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """An object is there, in a state that can't be decoded: which, and why."""
+
+    metadata: Metadata
+    cause: str
+
+    def __str__(self) -> str:
+        name = self.metadata.name
+        return f"{self.metadata.namespace}/{name}" if self.metadata.namespace else name
+
+
+class _Identified(msgspec.Struct):
+    metadata: Metadata
+
+
+def decode_object(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw, action: str) -> T | Unread:
+    """What a decoder makes of one object among others; Unreadable only where it can't even be told which it is."""
+    try:
+        return decoder.decode(raw)
+    except _UNDECODED as error:
+        return Unread(decode(_IDENTIFIED, raw, action).metadata, _why(error))
+
+
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
+_UNDECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _why(error: Exception) -> str:
+    """Msgspec's words and the place, without values: it quotes what isn't one of a few, and checks may say anything."""
+    words, place = str(error), ""
+    if found := _PLACE.search(words):
+        words, place = words[: found.start()], found[0]
+    return ("a value that isn't allowed" if error.__cause__ is not None else _QUOTED.sub("…", words)) + place
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """Objects of one resource, all seen at one resourceVersion; `more` continues an unfinished page."""
+    """Objects of one resource, all seen at one resourceVersion; `more` continues an unfinished page.
+
+    A page leaves out the objects that can't be decoded, and has them in `unread`.
+    """
 
     items: Sequence[T]
     resource_version: str
     more: str = ""
+    unread: Sequence[Unread] = ()

@@ -8,13 +8,18 @@
                 case Synced(): ...                # all that existed has arrived
                 case Interrupted(error=error): ...  # the server is away; what is known may be out of date
                 case Resumed(): ...               # it is back, and what happened meanwhile follows
+                case Unread(): ...                # an object can't be decoded; others go on
 
 A listing is compared with what was told before: what has vanished is told as Deleted, what is new or different as
 Changed, what is the same isn't told again. A stream that ends is resumed where it ended; one that the server can't
 resume (410) begins with a new listing. Bookmarks keep the place to resume from fresh. Who keeps what it is told anyway
 lends its Memory, and nothing is kept twice.
+
+An object in a state that can't be decoded, as anyone who may write it can make it, stays for the consumer as it was
+last told. That is logged and told as Unread, once a state, and holds up nothing else.
 """
 
+import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
@@ -38,9 +43,22 @@ from starling.kube.errors import (
     Untrusted,
     api_error,
 )
-from starling.kube.resources import Named, Resource, Selection, decode
+from starling.kube.resources import HasMetadata, Named, Resource, Selection, Unread, decode, decode_object
 
-__all__ = ["Changed", "Deleted", "Event", "Interrupted", "Memory", "Resumed", "Synced", "WatchOptions", "watch"]
+__all__ = [
+    "Changed",
+    "Deleted",
+    "Event",
+    "Interrupted",
+    "Memory",
+    "Resumed",
+    "Synced",
+    "Unread",
+    "WatchOptions",
+    "watch",
+]
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Named)
 
@@ -56,7 +74,7 @@ class Changed(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
-    """An object is gone; its last state is known only if the server told the deletion as it happened."""
+    """An object is gone; its last state is known only if the server told it with the deletion, and it can be read."""
 
     namespace: str
     name: str
@@ -80,7 +98,7 @@ class Resumed(msgspec.Struct, frozen=True):
     """The connection is back; what happened meanwhile follows, after a new listing if the server needs one."""
 
 
-Event = Changed[T] | Deleted[T] | Synced | Interrupted | Resumed
+Event = Changed[T] | Deleted[T] | Synced | Interrupted | Resumed | Unread
 
 
 class Memory(Protocol):
@@ -187,7 +205,10 @@ class _Told:
 
 
 class _Watch(Generic[T]):
-    """Where one watch stands. Mutable: `_memory` is what the consumer knows, `position` where the stream resumes."""
+    """Where one watch stands. Mutable: `_memory` is what the consumer knows, `position` where the stream resumes.
+
+    `_unread` has the resourceVersion of each object that can't be read, so that it is told once.
+    """
 
     def __init__(
         self,
@@ -212,6 +233,7 @@ class _Watch(Generic[T]):
         self._backoff = Backoff(options.first_wait, options.longest_wait)
         self._decoder = msgspec.json.Decoder(into)
         self._memory = memory
+        self._unread: dict[tuple[str, str], str] = {}
 
     def interrupt(self, error: KubeError) -> Interrupted:
         """Tell that the connection is lost."""
@@ -234,7 +256,7 @@ class _Watch(Generic[T]):
 
     async def listing(self) -> AsyncGenerator[Event[T], None]:
         """What differs between all that exists now and what was told."""
-        unseen = set(self._memory.known())
+        unseen = {*self._memory.known(), *self._unread}
         version = ""
         async for page in self.client.once().pages(
             self.resource, self.into, self.selection, page_size=self.options.page_size
@@ -246,7 +268,12 @@ class _Watch(Generic[T]):
                 unseen.discard((item.metadata.namespace, item.metadata.name))
                 for event in self._changed(item):
                     yield event
+            for unread in page.unread:
+                unseen.discard((unread.metadata.namespace, unread.metadata.name))
+                for event in self._skipped(unread):
+                    yield event
         for namespace, name in unseen:
+            self._unread.pop((namespace, name), None)
             if state := self._memory.state(namespace, name):
                 self._memory.forget(namespace, name)
                 yield Deleted(namespace, name, state[0])
@@ -292,13 +319,17 @@ class _Watch(Generic[T]):
                 return []
             case "ERROR":
                 raise api_error(action, 0, bytes(told.object))
-        item = decode(self._decoder, told.object, action)
+        item = decode_object(self._decoder, told.object, action)
         self.position = item.metadata.resource_version
-        return self._deleted(item) if told.type == "DELETED" else self._changed(item)
+        if told.type == "DELETED":
+            return self._deleted(item)
+        return self._skipped(item) if isinstance(item, Unread) else self._changed(item)
 
     def _changed(self, item: T) -> list[Event[T]]:
         """Tell a state once; another uid under the same name means that the old object was deleted meanwhile."""
         meta = item.metadata
+        if self._unread:
+            self._unread.pop((meta.namespace, meta.name), None)
         before = self._memory.state(meta.namespace, meta.name)
         if before == (meta.uid, meta.resource_version):
             return []
@@ -307,12 +338,26 @@ class _Watch(Generic[T]):
             return [Deleted(meta.namespace, meta.name, before[0]), Changed(item)]
         return [Changed(item)]
 
-    def _deleted(self, item: T) -> list[Event[T]]:
-        meta = item.metadata
+    def _skipped(self, unread: Unread) -> list[Event[T]]:
+        """Tell once that a state can't be read; the object stays as it was told, unless another has its name."""
+        meta = unread.metadata
+        if self._unread.get((meta.namespace, meta.name)) == meta.resource_version:
+            return []
+        self._unread[meta.namespace, meta.name] = meta.resource_version
+        LOG.warning("%s %s can't be read, and others go on without it: %s", self.resource, unread, unread.cause)
+        before = self._memory.state(meta.namespace, meta.name)
+        if before is None or before[0] == meta.uid:
+            return [unread]
+        self._memory.forget(meta.namespace, meta.name)
+        return [Deleted(meta.namespace, meta.name, before[0]), unread]
+
+    def _deleted(self, item: T | Unread) -> list[Event[T]]:
+        meta: HasMetadata = item.metadata
+        self._unread.pop((meta.namespace, meta.name), None)
         if self._memory.state(meta.namespace, meta.name) is None:
             return []
         self._memory.forget(meta.namespace, meta.name)
-        return [Deleted(meta.namespace, meta.name, meta.uid, item)]
+        return [Deleted(meta.namespace, meta.name, meta.uid, None if isinstance(item, Unread) else item)]
 
 
 _LINE = msgspec.json.Decoder(_Line)

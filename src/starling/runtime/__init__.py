@@ -27,7 +27,7 @@ from starling.runtime.leading import LeaseSettings, lead
 from starling.runtime.logs import redacted, structured_logs
 from starling.runtime.metrics import Metrics
 from starling.runtime.server import serve
-from starling.runtime.store import Key
+from starling.runtime.store import Key, key_of
 
 __all__ = [
     "Controller",
@@ -40,6 +40,7 @@ __all__ = [
     "Outcome",
     "Recorder",
     "Result",
+    "key_of",
     "lead",
     "redacted",
     "serve",

@@ -22,6 +22,7 @@ from starling.kube import (
     WatchOptions,
     watch,
 )
+from starling.kube.watch import Unread
 from starling.runtime.store import Change, Key, Store
 
 __all__ = ["Informer"]
@@ -34,7 +35,8 @@ T = TypeVar("T", bound=Named)
 class Informer(Generic[T]):
     """What exists of one kind, up to date as long as `run` does. Mutable: it is the only place that keeps it.
 
-    Objects are the fields that `into` names. Runs once; who starts over makes a new one.
+    Objects are the fields that `into` names. Runs once; who starts over makes a new one. `unreadable` counts the states
+    of objects that couldn't be decoded: those stay as they were last known.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.interruptions = 0
+        self.unreadable = 0
         self._client = client
         self._into = into
         self._selection = selection
@@ -112,6 +115,8 @@ class Informer(Generic[T]):
                 self._tell(self._store.see(event.object))
             case Deleted():
                 self._tell(self._store.lose(event))
+            case Unread():
+                self.unreadable += 1
             case Interrupted(error=error):
                 self.interruptions += 1
                 if error.history_went_back:

@@ -71,14 +71,18 @@ class Metrics(Collector):
         labels = ["group", "resource"]
         objects = GaugeMetricFamily("starling_informer_objects", "Objects that are known.", labels=labels)
         losses = CounterMetricFamily("starling_informer_interruptions", "Times a watch was interrupted.", labels=labels)
+        unread = CounterMetricFamily(
+            "starling_informer_unreadable", "States of objects that couldn't be decoded.", labels=labels
+        )
         up = GaugeMetricFamily("starling_informer_up", "Whether a watch is in sync and connected.", labels=labels)
         for group in self._groups:
             for informer in group.informers:
                 names = [group.name, str(informer.resource)]
                 objects.add_metric(names, len(informer))
                 losses.add_metric(names, informer.interruptions)
+                unread.add_metric(names, informer.unreadable)
                 up.add_metric(names, float(informer.ready and informer.trouble is None))
-        yield from (objects, losses, up)
+        yield from (objects, losses, unread, up)
 
     def _events(self) -> Iterator[Metric]:
         written = sum(recorder.written for recorder in self._recorders)

@@ -49,7 +49,7 @@ def test_every_rule_names_its_objects() -> None:
         ("starling.dev", "proxyassemblages"): (["get", "list", "watch"], ["edge-7"]),
         ("starling.dev", "proxyassemblages/status"): (["patch"], ["edge-7"]),
         ("starling.dev", "clusters/status"): (["patch"], ["edge-7"]),
-        ("", "secrets"): (["get", "list", "watch"], ["edge-7-credentials"]),
+        ("", "secrets"): (["get", "list", "watch"], ["starling-cluster-edge-7-credentials"]),
         ("", "serviceaccounts/token"): (["create"], ["starling-cluster-edge-7"]),
         ("coordination.k8s.io", "leases"): (["get", "patch", "update"], ["starling-cluster-edge-7"]),
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 from starling.api import CONTROLLER, KINDS, PLATFORM_NAMESPACE, installation
 
+WRITTEN = ["sources", "clusters", "modules", "proxyassemblages"]
 PLURALS = [each.declaration.plural for each in KINDS]
 
 
@@ -43,8 +44,8 @@ def test_the_controller_writes_no_spec_but_those_of_proxies() -> None:
     ours = [rule for rule in rules_of("ClusterRole", CONTROLLER) if rule["apiGroups"] == ["starling.dev"]]
     assert ours == [
         {"apiGroups": ["starling.dev"], "resources": PLURALS, "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["starling.dev"], "resources": [f"{each}/status" for each in PLURALS], "verbs": ["patch"]},
-        {"apiGroups": ["starling.dev"], "resources": ["proxyassemblages"], "verbs": ["create", "patch"]},
+        {"apiGroups": ["starling.dev"], "resources": [f"{each}/status" for each in WRITTEN], "verbs": ["patch"]},
+        {"apiGroups": ["starling.dev"], "resources": ["proxyassemblages"], "verbs": ["create", "delete", "patch"]},
         {"apiGroups": ["starling.dev"], "resources": ["clusters", "modules"], "verbs": ["patch"]},
     ]
 

@@ -37,9 +37,11 @@ def sync(namespace: str = "team", *, deleting: bool = False, uid: str = "", **sp
     return msgspec.convert({"apiVersion": API, "kind": "Sync", "metadata": metadata, "spec": wanted}, Sync)
 
 
-def assemblage(uid: str = "u1", **spec: Any) -> Assemblage:
+def assemblage(uid: str = "u1", *, deleting: bool = False, **spec: Any) -> Assemblage:
     """An Assemblage."""
-    metadata = {"name": "prod", "namespace": "team", "uid": uid}
+    metadata: dict[str, Any] = {"name": "prod", "namespace": "team", "uid": uid}
+    if deleting:
+        metadata["deletionTimestamp"] = datetime(2026, 1, 1, tzinfo=UTC)
     wanted = {"instance": "prod", **spec}
     return msgspec.convert({"apiVersion": API, "kind": "Assemblage", "metadata": metadata, "spec": wanted}, Assemblage)
 
@@ -161,6 +163,23 @@ def test_nobody_loses_what_they_did_not_remove(made: Sync, terminating: bool, po
     assert unit.deleting
     assert unit.deletion_policy == policy
     assert (unit.identity is None) is terminating
+
+
+@pytest.mark.parametrize(
+    ("controller", "policy"),
+    [
+        pytest.param(assemblage(), "Prune", id="its entry left"),
+        pytest.param(assemblage(mode="Cordoned"), "Prune", id="and no other comes"),
+        pytest.param(assemblage(released=True), "Orphan", id="released"),
+        pytest.param(assemblage(deleting=True), "Orphan", id="being deleted"),
+        pytest.param(None, "Orphan", id="gone"),
+    ],
+)
+def test_an_assemblage_that_goes_takes_nothing_along(controller: Assemblage | None, policy: str) -> None:
+    """A Sync that is deleted with its Assemblage leaves its objects; an entry that left a live one takes them along."""
+    around = Surroundings(controller=controller)
+    assert unit_of(sync(uid="u1", deleting=True), UNIT, around).deletion_policy == policy
+    assert unit_of(sync(uid="u1"), UNIT, around).deletion_policy == "Prune"
 
 
 def test_values_are_the_hub_s_or_one_s_own() -> None:

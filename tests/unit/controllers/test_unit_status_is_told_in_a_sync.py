@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starling.api.v1alpha1 import SyncStatus
-from starling.controllers.sync_status import About, bare_revision, marked_revision, same, sync_status, unit_status
+from starling.controllers.sync_status import About, bare_revision, marked_revision, sync_status, unit_status
+from starling.controllers.writing import says_the_same
 from starling.engine import Drift, Operation, Phase, Problem, Readiness, UnitStatus
 from starling.errors import InputError
 from starling.objects import ObjectKey
@@ -66,7 +67,7 @@ def test_what_is_written_is_read_back(status: UnitStatus) -> None:
     written = sync_status(status, SyncStatus(), ABOUT, NOW)
     read = msgspec.json.decode(msgspec.json.encode(written), type=SyncStatus)
     assert unit_status(read) == status
-    assert same(sync_status(unit_status(read), read, ABOUT, NOW + timedelta(days=1)), read)
+    assert says_the_same(sync_status(unit_status(read), read, ABOUT, NOW + timedelta(days=1)), read)
 
 
 def operated(phase: Phase = Phase.SUCCEEDED) -> Operation:

@@ -34,8 +34,8 @@ def test_entries_that_come_and_go() -> None:
 
 
 def test_what_concerns_all() -> None:
-    """An acknowledgement, and a cluster that is found or lost, concern every Module there."""
+    """A cluster that is found or lost concerns every Module there; an acknowledgement those that wait for it."""
     before = proxy(observed=0, a="succeeded", b="succeeded")
-    assert changed_names(before, proxy(a="succeeded", b="succeeded")) == {"a", "b"}
+    assert changed_names(before, proxy(a="succeeded", b="succeeded")) == set()
     assert changed_names(None, before) == changed_names(before, None) == {"a", "b"}
     assert changed_names(before, proxy(observed=0, assemblage="new", a="succeeded", b="succeeded")) == {"a", "b"}

@@ -335,7 +335,7 @@ class World:
         leaving = [each for each in decision.admitted if each.leave]
         if any(each.cluster not in record.names or not record.names[each.cluster].leave for each in leaving):
             seen = {member.name: member for member in members}
-            going = sum(not m.selected and (m.entry is not None or m.name in names) for m in members)
+            going = sum(m.leaves or (not m.selected and m.name in names) for m in members)
             few = going <= max(1, (summary.total + going) / 10)
             stay = frozenset(member.name for member in members if member.selected)
             confirmed = self.asked.get(thought.facts.confirmed) == (thought.facts.salt, stay)

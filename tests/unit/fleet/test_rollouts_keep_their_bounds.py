@@ -3,16 +3,18 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from starling.api.v1alpha1 import Rollout
 from starling.fleet.standing import share
 from tests.rounds import ROUNDS
+from tests.unit.fleet.simulated import SimCluster
 from tests.unit.fleet.simulation import World
 
 pytestmark = pytest.mark.rounds
-few = settings(max_examples=15 * ROUNDS)
+# A failing seed says all that there is to say: making it smaller takes minutes, and tells nothing.
+few = settings(max_examples=15 * ROUNDS, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 seeds = st.integers(0, 2**32)
 sizes = st.one_of(st.integers(5, 30), st.integers(5, 200))
@@ -43,6 +45,13 @@ def put_in_order(world: World, *, confirmed: bool = True) -> None:
         world.settle()
 
 
+def wanted(world: World, cluster: SimCluster) -> str | None:
+    """What a cluster is to have in the end: what was found on one that isn't selected stays."""
+    if cluster.labelled:
+        return world.target
+    return cluster.entry.target if cluster.entry is not None and not cluster.entry.admission else None
+
+
 @few
 @given(seed=seeds, size=sizes, policy=policies)
 def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> None:
@@ -52,8 +61,7 @@ def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> 
     assert world.last is not None
     assert world.last.phase in ("Succeeded", "Pending"), world.last
     for cluster in world.clusters.values():
-        wanted = world.target if cluster.labelled else None
-        assert (cluster.entry.target if cluster.entry else None) == wanted == cluster.has
+        assert (cluster.entry.target if cluster.entry else None) == wanted(world, cluster) == cluster.has
     assert not any(cluster.moving for cluster in world.clusters.values())
     assert not world.record.admitted
     assert world.record.last_good == world.target or world.last.summary.total == 0
@@ -68,7 +76,7 @@ def test_failures_stop_it(seed: int, size: int, policy: Rollout, failing: float)
     assert world.last is not None
     failed = sum(c.labelled and c.doing == "failed" and c.has == world.target for c in world.clusters.values())
     selected = sum(c.labelled for c in world.clusters.values())
-    there = all(c.has == (world.target if c.labelled else None) for c in world.clusters.values())
+    there = all(c.has == wanted(world, c) for c in world.clusters.values())
     stopped = failed > share(policy.max_failures, selected)
     assert there or stopped
     assert (world.last.phase == "Degraded") == (failed > 0)

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from starling.api.v1alpha1 import (
     Binding,
+    CredentialsReference,
     ExactGit,
     HelmPackage,
     LabelSelector,
@@ -22,7 +23,8 @@ TEMPLATE = SyncTemplate(source=SourceReference(name="platform"), path="app", pac
 OVERRIDE = ModuleOverride(selector=LabelSelector(match_labels={"ring": "canary"}), path="canary")
 SPEC = ModuleSpec(selector=LabelSelector(), sync=TEMPLATE, overrides=(OVERRIDE,))
 CONTENTS = {"app": "sha256:1", "canary": "sha256:2"}
-TARGET = "t1:295b6fe36f289fd02bd6854bdad2dc7844322d0e426fd488d784febc21653758"
+GIT = ExactGit(url="https://git.test/a", commit="a" * 40)
+TARGET = "t1:54286852db377ffe6a0df4ab9e36d9a0de321e0106e732693f9b96c3f5e8f2a7"
 
 
 def with_template(**changes: object) -> ModuleSpec:
@@ -53,8 +55,8 @@ def test_every_path_is_used_once() -> None:
     ],
 )
 def test_where_from_and_to_whom_moves_nothing(spec: ModuleSpec) -> None:
-    """Sources, selectors and policies are no part of a target, and a default is the same said or unsaid."""
-    assert target_of(spec, CONTENTS) == target_of(SPEC, CONTENTS)
+    """Selectors, policies and what a Source is called are no part of a target, nor is a default that is said."""
+    assert target_of(spec, CONTENTS, GIT) == target_of(SPEC, CONTENTS, GIT)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +75,24 @@ def test_where_from_and_to_whom_moves_nothing(spec: ModuleSpec) -> None:
 )
 def test_instructions_move_it(spec: ModuleSpec) -> None:
     """How a thing is synced is part of its target."""
-    assert target_of(spec, CONTENTS) != target_of(SPEC, CONTENTS)
+    assert target_of(spec, CONTENTS, GIT) != target_of(SPEC, CONTENTS, GIT)
+
+
+def test_the_repository_and_its_credentials_move_it() -> None:
+    """Clusters need to know both; the commit alone moves nothing."""
+    told = target_of(SPEC, CONTENTS, GIT)
+    assert target_of(SPEC, CONTENTS, replace(GIT, commit="b" * 40, tag="v2")) == told
+    assert target_of(SPEC, CONTENTS, replace(GIT, url="https://git.test/b")) != told
+    assert target_of(SPEC, CONTENTS, replace(GIT, secret_ref=CredentialsReference(name="new"))) != told
 
 
 def test_content_moves_it() -> None:
     """So is the content of each path used, and of no other."""
-    assert target_of(SPEC, CONTENTS | {"canary": "sha256:3"}) != target_of(SPEC, CONTENTS)
-    assert target_of(SPEC, CONTENTS | {"app": "sha256:2", "canary": "sha256:1"}) != target_of(SPEC, CONTENTS)
-    assert target_of(SPEC, CONTENTS | {"docs": "sha256:3"}) == target_of(SPEC, CONTENTS)
+    assert target_of(SPEC, CONTENTS | {"canary": "sha256:3"}, GIT) != target_of(SPEC, CONTENTS, GIT)
+    assert target_of(SPEC, CONTENTS | {"app": "sha256:2", "canary": "sha256:1"}, GIT) != target_of(SPEC, CONTENTS, GIT)
+    assert target_of(SPEC, CONTENTS | {"docs": "sha256:3"}, GIT) == target_of(SPEC, CONTENTS, GIT)
 
 
 def test_the_scheme_stays_what_it_is() -> None:
     """A target is the same in every version of Starling: a new one rolls nothing out."""
-    assert target_of(SPEC, CONTENTS) == TARGET
+    assert target_of(SPEC, CONTENTS, GIT) == TARGET

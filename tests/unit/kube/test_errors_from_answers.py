@@ -79,6 +79,75 @@ def test_retry_after(header: str | None, details: dict[str, int], seconds: float
     assert api_error("x", 429, status(details=details), header).retry_after == seconds
 
 
+PATCH = "failed to create typed patch object (ns/a; /v1, Kind=Secret): "
+CONVERT = (
+    "failed to convert new object (ns/a; apps/v1, Kind=Deployment) to proper version: "
+    "unable to convert unstructured object to apps/v1, Kind=Deployment: "
+)
+UNFIT = {
+    "a number": (".data.k: expected string, got &value.valueUnstructured{Value:1234}",
+                 ".data.k: expected string, got &value.valueUnstructured{Value:…}"),
+    "a map": ('.data.k: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a}":"1234"}}',
+              ".data.k: expected string, got &value.valueUnstructured{Value:…}"),
+    "text with braces": (".data: expected map, got &{12}34\n}\n  .b {1234}}", ".data: expected map, got &{…}"),
+    "several": ('errors:\n  .a: expected map, got &{12\n}34}\n  .b[name="c"].d: expected list, got &{1234}',
+                'errors:\n  .a: expected map, got &{…}\n  .b[name="c"].d: expected list, got &{…}'),
+    "a set's member": ('.a: duplicate entries for key [="1234"]', ".a: duplicate entries for key […]"),
+    "a key that is a map": ('.a[k=b="1234"].k: expected string, got &{1234}', ".a[…].k: expected string, got &{…}"),
+    "keys as they should be": ('.p[port=80,protocol="TCP"].x: field not declared in schema',) * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "told"), UNFIT.values(), ids=UNFIT)
+def test_a_value_of_another_type_is_invalid(said: str, told: str) -> None:
+    """A server-side apply calls it an error of the server, and quotes the value."""
+    error = api_error("apply Secret ns/a", 500, json.dumps({"message": PATCH + said}).encode())
+    assert (type(error), error.code) == (Invalid, 500)
+    assert str(error) == f"apply Secret ns/a: {PATCH}{told}"
+    assert "1234" not in repr(error.causes)
+    assert len(error.causes) == max(1, told.count("\n"))
+
+
+def test_what_a_field_is_called_is_apart_from_what_is_wrong_with_it() -> None:
+    """Who looks for words in causes doesn't find those of the user's own names."""
+    said = 'errors:\n  .immutable: expected boolean, got &{no}\n  .l: duplicate entries for key [name="immutable: a"]'
+    error = api_error("apply", 500, json.dumps({"message": PATCH + said}).encode())
+    assert [(cause.field, cause.message) for cause in error.causes] == [
+        ("immutable", "expected boolean, got &{…}"),
+        ("l", "duplicate entries for key"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('parsing time "12\\"34" as "2006": cannot parse "1234" as "2006"', "parsing time … as …: cannot parse … as …"),
+        ("json: cannot unmarshal number 12.34 into Go value", "json: cannot unmarshal number … into Go value"),
+        ("cannot convert float64 to int32", "cannot convert float64 to int32"),
+    ],
+    ids=["a time", "a number", "nothing quoted"],
+)
+def test_a_value_that_can_not_be_converted_is_invalid(said: str, told: str) -> None:
+    """The types fit as far as the schema says, and the server's own type refuses."""
+    error = api_error("apply", 500, json.dumps({"message": CONVERT + said}).encode())
+    assert type(error) is Invalid
+    assert error.causes == (Cause("", "FieldValueTypeInvalid", told),)
+
+
+def test_other_errors_of_the_server_stay_its_own() -> None:
+    """With the values masked all the same."""
+    error = api_error("apply", 500, json.dumps({"message": "failed to create typed live object: got &{1}"}).encode())
+    assert type(error) is ServerError
+    assert str(error).endswith("got &{…}")
+
+
+@given(text=st.text(max_size=200))
+def test_no_text_gets_out(text: str) -> None:
+    """Whatever stands where a map should, none of it is told."""
+    error = api_error("apply", 500, json.dumps({"message": f"{PATCH}.data: expected map, got &{{{text}}}"}).encode())
+    assert str(error) == f"apply: {PATCH}.data: expected map, got &{{…}}"
+
+
 @given(code=st.integers(400, 599), body=st.binary(max_size=10_000))
 def test_any_answer_gives_a_short_error(code: int, body: bytes) -> None:
     """Whatever a server or something in between sends, the error is typed and its message bounded."""

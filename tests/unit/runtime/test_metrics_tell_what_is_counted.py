@@ -62,6 +62,8 @@ async def test_members_of_a_group_are_in_the_metrics_until_forgotten() -> None:
     things = {"group": "hub", "resource": "Thing.example.dev"}
     assert registry.get_sample_value("starling_informer_objects", things) == 1
     assert registry.get_sample_value("starling_informer_interruptions_total", things) == 0
+    informer.unreadable = 2
+    assert registry.get_sample_value("starling_informer_unreadable_total", things) == 2
     assert registry.get_sample_value("starling_informer_up", things) == 0
     metrics.forget(group)
     assert registry.get_sample_value("starling_informer_objects", things) is None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from starling.api.declaration import UNCHECKED, Column, doc, kind
+from starling.api.declaration import OPAQUE, Column, doc, kind
 from starling.api.meta import Fields, ReconciledStatus, Resource, Status
 from starling.api.v1alpha1.cluster import ClusterMode
 from starling.api.v1alpha1.fields import ObjectName
@@ -58,7 +58,7 @@ class AssemblageSpec(Fields, frozen=True, kw_only=True):
         doc("The uid of the Assemblage whose entries are all known here; on any other, absence means nothing."),
     ] = ""
     released: Annotated[bool, doc("Whether the cluster is let go: everything stays there, without our marks.")] = False
-    syncs: Annotated[tuple[Entry, ...], Meta(max_length=MOST_ENTRIES), UNCHECKED, doc("What it runs.")] = ()
+    syncs: Annotated[tuple[Entry, ...], Meta(max_length=MOST_ENTRIES), OPAQUE, doc("What it runs.")] = ()
 
 
 class EntryStatus(Fields, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class ProxyAssemblageStatus(Status, frozen=True, kw_only=True):
     imported: Annotated[
         tuple[Entry, ...],
         Meta(max_length=MOST_ENTRIES),
-        UNCHECKED,
+        OPAQUE,
         doc("What it ran when it was found, until that is in spec."),
     ] = ()
     observed: Annotated[int, doc("The metadata.generation of this object that the cluster has taken in.")] = 0

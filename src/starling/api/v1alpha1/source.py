@@ -123,6 +123,7 @@ class SourceArtifact(Fields, frozen=True, kw_only=True):
     digest: Annotated[str, Meta(max_length=256), doc("The digest of the files, such as sha256:….")]
     size: Annotated[int, Meta(ge=0), doc("The size of the files in bytes.")]
     last_update: Annotated[datetime, doc("When this version was fetched.")]
+    origin: Annotated[str, Meta(max_length=64), doc("A digest of spec.git and spec.ignore as they were then.")] = ""
 
 
 class SourceStatus(ReconciledStatus, frozen=True, kw_only=True):

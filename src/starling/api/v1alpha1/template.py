@@ -40,9 +40,7 @@ BindingName = Annotated[
     Meta(min_length=1, max_length=128),
     matching("^[A-Za-z_][A-Za-z0-9_]*$", "must be a name such as REGION: letters, digits and _, no digit first"),
 ]
-JsonPointer = Annotated[
-    str, Meta(max_length=1024), matching("^/", "must be a JSON pointer such as /spec/replicas")
-]
+JsonPointer = Annotated[str, Meta(max_length=1024), matching("^/", "must be a JSON pointer such as /spec/replicas")]
 
 
 class CredentialsReference(LocalSecretReference, frozen=True, kw_only=True):

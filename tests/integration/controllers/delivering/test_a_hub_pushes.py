@@ -27,6 +27,12 @@ def elsewhere(world: World, port: int) -> bytes:
     return json.dumps(data).encode()
 
 
+def _port(world: World) -> int:
+    """The cluster's own."""
+    data = yaml.safe_load(world.downstream_cluster.kubeconfig.read_text())
+    return int(data["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+
+
 @contextmanager
 def silent() -> Iterator[int]:
     """A port that takes connections and never says a word."""
@@ -56,7 +62,7 @@ async def test_a_dead_or_silent_cluster_holds_up_none(world: World) -> None:
         await world.add_push()
         for name in ("silent", "dead", "c"):
             await world.propose(entry("base"), cluster=name)
-        async with world.pushing() as presence:
+        async with world.pushing(lost_after=0.5) as presence:
             await world.runs("base")
             await until(lambda: seen(presence, world, "dead").reachable is False)
             assert "127.0.0.1:1" in seen(presence, world, "dead").why
@@ -65,23 +71,64 @@ async def test_a_dead_or_silent_cluster_holds_up_none(world: World) -> None:
 
 async def test_a_cluster_that_goes_away_is_lost_and_found_again(world: World) -> None:
     """Its connection's end is noticed by itself; when it is back, what changed meanwhile arrives."""
-    port = int(
-        yaml.safe_load(world.downstream_cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rpartition(
-            ":"
-        )[2]
-    )
-    async with Relay(port) as relay:
+    async with Relay(_port(world)) as relay:
         await world.add_push(kubeconfig_text=elsewhere(world, relay.port))
         await world.propose(entry("base"))
-        async with world.pushing() as presence:
+        async with world.pushing(lost_after=0.5) as presence:
             await world.runs("base")
+            await world.stands()
             await until(lambda: seen(presence, world).reachable is True)
             relay.cut()
             await until(lambda: seen(presence, world).reachable is False)
             await world.propose(entry("base"), entry("mesh"))
             await relay.mend()
             await world.runs("base", "mesh")
+            await world.stands()
             await until(lambda: seen(presence, world).reachable is True)
+
+
+async def test_a_connection_that_breaks_is_no_news(world: World) -> None:
+    """A cluster that is there again before it counts as lost has been there all the time, as far as Presence tells."""
+    async with Relay(_port(world)) as relay:
+        await world.add_push(kubeconfig_text=elsewhere(world, relay.port))
+        await world.propose(entry("base"))
+        async with world.pushing() as presence:
+            await world.runs("base")
+            await world.stands()
+            await until(lambda: seen(presence, world).agent_version == "9.9")
+            before, told = seen(presence, world).last_seen, list[Key]()
+            presence.listen(told.append)
+            relay.cut()
+            await world.propose(entry("base"), entry("mesh"))
+            await relay.mend()
+            await world.runs("base", "mesh")
+            await until(lambda: seen(presence, world).last_seen != before)
+            assert told == []
+
+
+async def test_an_agent_that_does_not_answer_makes_its_cluster_lost(world: World) -> None:
+    """A cluster whose Assemblage nobody looks at is lost though its server answers, and back when someone does."""
+    await world.add_push()
+    await world.propose(entry("base"))
+    async with world.pushing(lost_after=0.5) as presence:
+        await world.runs("base")
+        await until(lambda: "its agent doesn't answer" in seen(presence, world).why)
+        assert seen(presence, world).reachable is False
+        await world.stands()
+        await until(lambda: seen(presence, world).reachable is True)
+        await world.adopt()
+        await world.follows()
+        await until(lambda: seen(presence, world).reachable is False)
+
+
+async def test_what_the_cluster_itself_refuses_is_told_at_once(world: World) -> None:
+    """Credentials that aren't taken won't be later on, and waiting for that would only hide it."""
+    data = yaml.safe_load(world.downstream_cluster.kubeconfig.read_text())
+    data["users"][0]["user"] = {"token": "nobody"}
+    await world.add_push(kubeconfig_text=json.dumps(data).encode())
+    await world.propose(entry("base"))
+    async with world.pushing() as presence:
+        await until(lambda: seen(presence, world).reachable is False)
 
 
 async def test_another_kubeconfig_reconnects(world: World) -> None:

@@ -64,7 +64,8 @@ async def test_its_heartbeat_shows_that_it_is_there(world: World) -> None:
             await until(lambda: reachable(True))
         await until(lambda: reachable(False))
     lease = (await world.hub.get(LEASES.ref("starling-cluster-c", world.namespace))).json()["spec"]
-    assert lease["holderIdentity"] == "agent-0"
+    kube_system = (await world.downstream.raw("GET", "/api/v1/namespaces/kube-system")).json()["metadata"]["uid"]
+    assert lease["holderIdentity"] == f"agent-0_{kube_system}"
     assert lease["leaseDurationSeconds"] == 1
 
 

@@ -25,10 +25,12 @@ ATTEMPTS: dict[str, Attempt] = {
     "list all ProxyAssemblages": lambda c, n: c.raw("GET", PROXIES.path(n)),
     "change its own ProxyAssemblage": lambda c, n: c.merge_patch(PROXIES.ref("c", n), {"spec": {"syncs": []}}),
     "tell another's status": lambda c, n: c.merge_patch(PROXIES.ref("other", n).status, {"status": {"observed": 9}}),
-    "read another's credentials": lambda c, n: c.get(SECRETS.ref("other-credentials", n)),
+    "read another's credentials": lambda c, n: c.get(SECRETS.ref("starling-cluster-other-credentials", n)),
     "read a git Secret": lambda c, n: c.get(SECRETS.ref("git-creds", n)),
     "list all Secrets": lambda c, n: c.raw("GET", SECRETS.path(n)),
-    "write its own credentials": lambda c, n: c.merge_patch(SECRETS.ref("c-credentials", n), {"data": {}}),
+    "write its own credentials": lambda c, n: c.merge_patch(
+        SECRETS.ref("starling-cluster-c-credentials", n), {"data": {}}
+    ),
     "read its Cluster": lambda c, n: c.get(CLUSTERS.ref("c", n)),
     "change its labels": lambda c, n: c.merge_patch(CLUSTERS.ref("c", n), {"metadata": {"labels": {"ring": "prod"}}}),
     "change its mode": lambda c, n: c.merge_patch(CLUSTERS.ref("c", n), {"spec": {"mode": "Frozen"}}),
@@ -49,7 +51,7 @@ async def enrolled(world: World) -> dict[str, Any]:
     await world.propose(entry("base"))
     await world.propose(entry("base"), cluster="other")
     await world.enrol("other")
-    for name in ("c-credentials", "other-credentials", "git-creds"):
+    for name in ("starling-cluster-c-credentials", "starling-cluster-other-credentials", "git-creds"):
         await world.put_secret(world.hub, name, {"password": b"x"})
     return await world.enrol()
 

@@ -143,14 +143,14 @@ async def test_letting_go_of_nothing_makes_nothing(world: World, mode: str) -> N
 
 async def test_credentials_are_copied_and_removed_when_nothing_needs_them(world: World, mode: str) -> None:
     """The hub's Secret arrives under the name that entries use, follows changes, and goes when no entry uses it."""
-    await world.put_secret(world.hub, "c-credentials", {"git-creds": b"{}"})
+    await world.put_secret(world.hub, "starling-cluster-c-credentials", {"git-creds": b"{}"})
     await world.propose(entry("base", secret="git-creds"))
     copy = "starling-credentials-fleet"
     async with delivered(world, mode):
         local = await world.runs("base")
         assert await world.secret(world.downstream, copy) == {"git-creds": b"{}"}
         await world.adopt()
-        await world.put_secret(world.hub, "c-credentials", {"git-creds": b'{"password": "bmV3"}'})
+        await world.put_secret(world.hub, "starling-cluster-c-credentials", {"git-creds": b'{"password": "bmV3"}'})
         # By push the hub itself wrote it, and a changed entry follows; an agent hears of the Secret alone.
         await world.propose(entry("base", "t1:two", secret="git-creds"), adopted=local.metadata.uid)
 
@@ -168,13 +168,13 @@ async def test_credentials_are_copied_and_removed_when_nothing_needs_them(world:
 
 async def test_credentials_that_a_new_hub_does_not_know_stay(world: World, mode: str) -> None:
     """What entries use and only the cluster has isn't taken from it, be the hub's Secret missing or another."""
-    await world.put_secret(world.hub, "c-credentials", {"old": b"{}"})
+    await world.put_secret(world.hub, "starling-cluster-c-credentials", {"old": b"{}"})
     await world.propose(entry("base", secret="old"))
     copy = "starling-credentials-fleet"
     async with delivered(world, mode):
         await world.runs("base")
     await world.hub.delete(ProxyAssemblage.declaration.resource.ref("c", world.namespace))
-    await world.put_secret(world.hub, "c-credentials", {"new": b"{}"})
+    await world.put_secret(world.hub, "starling-cluster-c-credentials", {"new": b"{}"})
     await world.propose(entry("mesh", secret="new"))
     async with delivered(world, mode):
         await world.runs("base", "mesh")

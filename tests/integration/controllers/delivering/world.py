@@ -76,9 +76,9 @@ class World:
         proxy = await self.proxy()
         return proxy if proxy is not None and proxy.status.assemblage else None
 
-    async def proxy(self) -> ProxyAssemblage | None:
+    async def proxy(self, cluster: str = "c") -> ProxyAssemblage | None:
         """The cluster's ProxyAssemblage."""
-        return await self._get(self.hub, ProxyAssemblage, "c")
+        return await self._get(self.hub, ProxyAssemblage, cluster)
 
     async def reported(self) -> ProxyAssemblage:
         """It, once the cluster has taken it in."""
@@ -179,14 +179,15 @@ class World:
             await client.apply(resource.ref(metadata["name"], metadata.get("namespace", "")), document)
 
     @asynccontextmanager
-    async def pushing(self) -> AsyncIterator[Presence]:
+    async def pushing(self, *, lost_after: float = 180.0) -> AsyncIterator[Presence]:
         """The hub's side of push, for this namespace."""
+        settings = msgspec.structs.replace(QUICK, lost_after=lost_after)
         group, presence, selection = Group("push"), Presence(), Selection(self.namespace)
         clusters = group.informer(Informer(self.hub, Cluster.declaration.resource, Cluster, selection))
         proxies = group.informer(Informer(self.hub, ProxyAssemblage.declaration.resource, Proxy, selection))
         labelled = Selection(self.namespace, labels="starling.dev/kubeconfig=cluster")
         kubeconfigs = group.informer(Informer(self.hub, SECRETS, Secret, labelled))
-        PushController(self.hub, presence, settings=QUICK).join(group, clusters, proxies, kubeconfigs)
+        PushController(self.hub, presence, settings=settings).join(group, clusters, proxies, kubeconfigs)
         async with ran(group):
             yield presence
 

@@ -212,7 +212,9 @@ class Hub:
     async def credentials(self, cluster: str = "c") -> dict[str, dict[str, str]] | None:
         """What a cluster may use: by name of the hub's Secret, what is in there."""
         try:
-            found = (await self.client.get(SECRETS.ref(f"{cluster}-credentials", self.namespace))).json()
+            found = (
+                await self.client.get(SECRETS.ref(f"starling-cluster-{cluster}-credentials", self.namespace))
+            ).json()
         except NotFound:
             return None
         packed = {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}

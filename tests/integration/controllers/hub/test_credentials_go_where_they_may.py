@@ -43,7 +43,7 @@ async def test_they_are_there_before_the_entry_is(hub: Hub) -> None:
         cluster = await Downstream.ready(hub)
         proxy = await hub.sees_entries_of("c", ["base"])
         assert await hub.credentials() == {"git": GIT}
-        secret = (await hub.client.get(SECRETS.ref("c-credentials", hub.namespace))).json()["metadata"]
+        secret = (await hub.client.get(SECRETS.ref("starling-cluster-c-credentials", hub.namespace))).json()["metadata"]
         assert int(secret["resourceVersion"]) < int(proxy.metadata.resource_version)
         reference = proxy.spec.syncs[0].source.git
         assert reference is not None
@@ -143,7 +143,7 @@ async def test_a_cluster_of_the_same_name_gets_them_anew(hub: Hub) -> None:
         again = await Downstream.enrol(hub)
         old = (await hub.sees(Cluster, "c", lambda it: it.status.phase == "Pending")).metadata.uid
         await hub.delete(ProxyAssemblage, "c")
-        await hub.client.delete(SECRETS.ref("c-credentials", hub.namespace))
+        await hub.client.delete(SECRETS.ref("starling-cluster-c-credentials", hub.namespace))
         await again.comes()
         await again.adopted()
         await again.delivers_until(lambda it: it.status.syncs and it.metadata.owner_references[0].uid == old)

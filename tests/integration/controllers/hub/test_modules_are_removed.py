@@ -25,8 +25,10 @@ async def test_its_entries_leave_and_it_waits_for_the_word_of_those_there(hub: H
         (cluster,) = await rolled_out(hub, "c")
         await hub.delete(Module, "base")
         await hub.says(Module, "base", "being removed from 1 clusters")
-        proxy = await hub.sees_entries_of("c", [])
-        assert proxy.status.syncs
+        await hub.sees_entries_of("c", [])
+        await hub.put_module("other")
+        proxy = await hub.sees_entries_of("c", ["other"])  # by then, that the first has left is known
+        assert [each.name for each in proxy.status.syncs] == ["base"]
         module = await hub.get(Module, "base")
         assert module is not None
         assert module.metadata.finalizers == (FINALIZER,)
