@@ -3,6 +3,10 @@
 The layers, top to bottom; each may use those below it and none above (`make check` holds it to that):
 
     cli          commands
+    operator     puts everything together: the hub's controller, a cluster's agent
+    controllers  one file per kind: read the world, ask a decision, write the result
+    fleet        decisions about many clusters, without I/O: selection, targets, rollouts, assembly, delivery
+    runtime      informers, controllers, leader election, events, metrics
     api          the kinds, and the CRDs generated from them
     engine       manifests → clusters: plan, apply, prune, health, diff, drift; a library
     sources      a repository and a version policy → the files of one exact version; a library

@@ -4,7 +4,8 @@
     ├── OutOfTime                     what was waited for didn't happen in time
     ├── InputError                    something a person wrote is wrong
     │   ├── ManifestError             … in a manifest: file, document and line
-    │   └── RenderError               … in what is rendered; drawn in starling.rendering.errors
+    │   ├── RenderError               … in what is rendered; drawn in starling.rendering.errors
+    │   └── BindingError              … in bindings: a circle, or a name that isn't there
     ├── SchemaError                   a Struct that no CRD can express: a mistake in Starling itself
     ├── EngineError                   a unit couldn't be synced
     │   ├── NotOurs                   … since an object that it wants is someone else's
@@ -15,6 +16,10 @@
     ├── ToolMissing                   kustomize or helm can't be had here; drawn in starling.rendering.errors
     ├── LocalError                    a control plane on this machine
     │   └── ToolMissingError          … that needs a program which isn't there
+    ├── NotFetched                    a Source has no version yet
+    ├── Undeliverable                 a cluster answers, and yet nothing can be delivered there
+    ├── NotEnrolled                   a hub doesn't know a cluster, or no longer
+    ├── Contested                     two clusters call themselves the same
     └── KubeError                     an exchange with an API server; drawn in starling.kube.errors
 
 A message names the object and the cause; `hint` says the way out; `reason` is the CamelCase word that

@@ -29,6 +29,9 @@ REFUSALS: Final = (BadRequest, Forbidden, InputError, Invalid, TooLarge)
 REFUSED_LOOK: Final = 60.0
 """Seconds until it is tried again all the same: nobody tells us when they have."""
 
+LONGEST_RETRY: Final = 30.0
+"""Seconds; each change of a Sync is a try too, so that many fail soon while one entry can't be written."""
+
 LONGEST_MESSAGE: Final = 1024
 
 
@@ -49,7 +52,9 @@ class AssemblageController:
     def join(self, group: Group, assemblages: Informer[Assemblage], syncs: Informer[Sync]) -> None:
         """Run with a group, on informers of all namespaces."""
         self._assemblages, self._syncs = assemblages, syncs
-        controller = group.controller(Controller("assemblage", self.reconcile, clock=self._clock))
+        controller = group.controller(
+            Controller("assemblage", self.reconcile, longest_retry=LONGEST_RETRY, clock=self._clock)
+        )
 
         def sync_changed(before: Sync | None, after: Sync | None) -> None:
             sync = after or before

@@ -233,7 +233,8 @@ class Delivery:
         made = local is not None and local.spec == local_spec(spec, local)
         taken = (generation, local.metadata.generation) if local is not None and made else None
         status = report(spec, generation, local, taken, proxy.status)
-        if local is not None and status.assemblage != spec.adopted and not self._may_be_adopted(local, proxy):
+        adopted = status.assemblage == spec.adopted
+        if local is not None and not adopted and not (made and self._may_be_adopted(local, proxy)):
             return None
         if status == proxy.status:
             self._hub_troubles.set("report", None)
@@ -244,7 +245,7 @@ class Delivery:
         return None
 
     def _may_be_adopted(self, local: Assemblage, proxy: ProxyAssemblage) -> bool:
-        """Whether the hub may hear what runs there: nobody else changes it meanwhile, and it knows the cluster."""
+        """Whether the hub may hear what runs there: nobody else changes it any more, and it knows the cluster."""
         origin = origin_of(local)
         return origin is not None and origin.uid == proxy.metadata.uid and self._side.introduced
 

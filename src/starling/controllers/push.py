@@ -19,16 +19,16 @@ from starling.controllers.presence import Presence, Verdict
 from starling.controllers.secrets import SECRETS
 from starling.controllers.views import Proxy
 from starling.errors import StarlingError
-from starling.kube import Client, Forbidden, NotFound, Patience, Unauthorized, Untrusted, kubeconfig_data
+from starling.kube import Client, ConfigError, Forbidden, NotFound, Patience, Unauthorized, Untrusted, kubeconfig_data
 from starling.objects import digest
 from starling.runtime import Controller, Group, Informer, Key, Result
 
-__all__ = ["Asked", "PushController"]
+__all__ = ["Asked", "PushController", "Users", "looked_at"]
 
 LOG = logging.getLogger(__name__)
 
 PATIENCE: Final = Patience(attempts=2, longest_wait=2.0, silence=30.0)
-LASTING: Final = (Undeliverable, Unauthorized, Forbidden, Untrusted)
+LASTING: Final = (Undeliverable, ConfigError, Unauthorized, Forbidden, Untrusted)
 """What a cluster that answers says, or we of it, and what waiting won't mend."""
 
 _PROXIES: Final = ProxyAssemblage.declaration.resource
@@ -165,8 +165,29 @@ class _Connection:
         return self._verdict.look()
 
 
+class Users:
+    """Which clusters use which kubeconfig Secret: asked for each Secret, so never by a walk through all. Mutable."""
+
+    def __init__(self) -> None:
+        self._by_secret: dict[Key, set[Key]] = {}
+
+    def of(self, secret: Key) -> frozenset[Key]:
+        """Those that use one."""
+        return frozenset(self._by_secret.get(secret, ()))
+
+    def change(self, before: Cluster | None, after: Cluster | None) -> None:
+        """Hear of a Cluster's change."""
+        if before is not None and (used := _kubeconfig_of(before)) is not None:
+            left = self._by_secret.get(used, set()) - {_key(before)}
+            self._by_secret[used] = left
+            if not left:
+                del self._by_secret[used]
+        if after is not None and (uses := _kubeconfig_of(after)) is not None:
+            self._by_secret.setdefault(uses, set()).add(_key(after))
+
+
 class PushController:
-    """Keeps a connection to each push cluster. Mutable: the connections by cluster, and who uses which Secret."""
+    """Keeps a connection to each push cluster. Mutable: the connections, by cluster."""
 
     def __init__(
         self, hub: Client, presence: Presence, *, settings: DeliverySettings | None = None, clock: Clock = SYSTEM_CLOCK
@@ -174,7 +195,7 @@ class PushController:
         self.hub, self.presence, self.clock = hub, presence, clock
         self.settings = settings or DeliverySettings()
         self._connections: dict[Key, _Connection] = {}
-        self._users: dict[Key, set[Key]] = {}
+        self._users = Users()
 
     def join(
         self, group: Group, clusters: Informer[Cluster], proxies: Informer[Proxy], kubeconfigs: Informer[Secret]
@@ -237,18 +258,13 @@ class PushController:
             self._controller.add_after(key, self.settings.longest_retry)
 
     def _cluster_changed(self, before: Cluster | None, after: Cluster | None) -> None:
-        if before is not None and (place := _kubeconfig_of(before)) is not None:
-            self._users.get(place, set()).discard(_key(before))
-            if not self._users.get(place):
-                self._users.pop(place, None)
-        if after is not None and (place := _kubeconfig_of(after)) is not None:
-            self._users.setdefault(place, set()).add(_key(after))
+        self._users.change(before, after)
         for key in _keys(before, after):
             self._controller.add(key)
 
     def _kubeconfig_changed(self, before: Secret | None, after: Secret | None) -> None:
         for place in _keys(before, after):
-            for key in self._users.get(place, ()):
+            for key in self._users.of(place):
                 self._controller.add(key)
 
     def _proxy_changed(self, before: Proxy | None, after: Proxy | None) -> None:

@@ -173,8 +173,10 @@ def _made(entry: Entry | None, claim: Claim, target: str, admission: int) -> Ent
     made = claim.make(target)
     if made is None:
         return None
-    source = entry.source if entry is not None and entry.target == target else made.source
-    return msgspec.structs.replace(made, admission=admission, source=source)
+    git, there = made.source.git, entry.source.git if entry is not None and entry.target == target else None
+    if git is not None and there is not None:
+        git = msgspec.structs.replace(git, commit=there.commit, tag=there.tag)
+    return msgspec.structs.replace(made, admission=admission, source=SourceReference(git=git))
 
 
 def size_of(entries: Iterable[Entry]) -> int:

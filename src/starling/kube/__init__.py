@@ -44,7 +44,18 @@ from starling.kube.errors import (
 )
 from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
 from starling.kube.transport import Patience
-from starling.kube.watch import Changed, Deleted, Event, Interrupted, Memory, Resumed, Synced, WatchOptions, watch
+from starling.kube.watch import (
+    Changed,
+    Deleted,
+    Event,
+    Interrupted,
+    Memory,
+    Resumed,
+    Synced,
+    Unread,
+    WatchOptions,
+    watch,
+)
 
 __all__ = [
     "EVERYTHING",
@@ -88,6 +99,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Unread",
     "Unreadable",
     "Untrusted",
     "WatchOptions",

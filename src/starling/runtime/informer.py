@@ -19,10 +19,10 @@ from starling.kube import (
     Resumed,
     Selection,
     Synced,
+    Unread,
     WatchOptions,
     watch,
 )
-from starling.kube.watch import Unread
 from starling.runtime.store import Change, Key, Store
 
 __all__ = ["Informer"]

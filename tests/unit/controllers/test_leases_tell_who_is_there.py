@@ -48,15 +48,17 @@ def beat(leases: Informer[ClusterLease]) -> Beat:
     """Has a cluster's Lease be told in a new state."""
     versions = iter(range(1, 1000))
 
-    def told(name: str = "edge-7", *, renewed: str | None = None, every: int = 60) -> None:
+    def told(
+        name: str = "edge-7", *, renewed: str | None = None, every: int = 60, label: str = "", uid: str = ""
+    ) -> None:
         version = next(versions)
         lease = {
             "metadata": {
                 "name": f"starling-cluster-{name}",
                 "namespace": "fleet",
-                "uid": name,
+                "uid": uid or name,
                 "resourceVersion": str(version),
-                "labels": {CLUSTER_LABEL: name},
+                "labels": {CLUSTER_LABEL: label or name},
             },
             "spec": {"renewTime": renewed if renewed is not None else f"at {version}", "leaseDurationSeconds": every},
         }
@@ -132,6 +134,34 @@ async def test_other_changes_to_a_lease_are_no_heartbeat(presence: Presence, bea
     beat(renewed="then")
     assert reachable(presence) is None
     await clock.advance(190)
+    assert reachable(presence) is False
+
+
+async def test_no_cluster_speaks_for_another(presence: Presence, beat: Beat, clock: VirtualClock) -> None:
+    """A Lease is of the cluster in its name, which nobody can change; labelled as another's it says nothing."""
+    for _ in range(3):
+        beat("edge-1", label="edge-7")
+    assert reachable(presence) is None
+    assert reachable(presence, Key("fleet", "edge-1")) is None
+    await clock.advance(190)
+    assert reachable(presence) is None
+
+
+async def test_a_cluster_made_anew_begins_anew(presence: Presence, beat: Beat, clock: VirtualClock) -> None:
+    """The Lease goes after its Cluster: that is nothing to tell of the next cluster of this name."""
+    beat()
+    beat()
+    presence.forget(EDGE)
+    beat(renewed="", uid="made anew")
+    assert presence.get(EDGE) is None
+    await clock.advance(190)
+    assert presence.get(EDGE) is None
+
+
+async def test_a_revoked_cluster_is_lost(presence: Presence, beat: Beat) -> None:
+    """Where the Cluster stays and its Lease goes, it can't be there any more."""
+    beat()
+    beat(renewed="", uid="made anew")
     assert reachable(presence) is False
 
 

@@ -164,7 +164,7 @@ def test_a_claim_leads_to_an_entry(before: Entry | None, claimed: Claim, after: 
     assert assemble((before,) if before else (), [claimed]) == ((after,) if after else ())
 
 
-ELSEWHERE = SourceReference(git=replace(GIT, commit="b" * 40))
+ELSEWHERE = SourceReference(git=replace(GIT, commit="b" * 40, url="https://git.test/wrong"))
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,11 @@ ELSEWHERE = SourceReference(git=replace(GIT, commit="b" * 40))
     ],
 )
 def test_the_commit_changes_with_the_target_alone(claimed: Claim, *, stays: bool) -> None:
-    """A hub that knows a target by another commit leaves entries the one that they have."""
+    """A hub that knows a target by another commit leaves entries the one that they have, and nothing else of theirs."""
     (after,) = assemble([replace(OLD, source=ELSEWHERE)], [claimed])
-    assert (after.path, after.source == ELSEWHERE) == ("made", stays)
+    assert after.source.git is not None
+    assert (after.path, after.source.git.commit == "b" * 40) == ("made", stays)
+    assert after.source.git.url != "https://git.test/wrong"
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -59,13 +59,13 @@ def test_the_cause_has_no_value(fields: dict[str, Any], cause: str) -> None:
 
 def test_a_check_of_the_whole_has_no_place() -> None:
     """Nor has what is told of it a value."""
-    with pytest.raises(Unreadable, match="asked for: a value that isn't allowed$"):
+    with pytest.raises(Unreadable, match=r"asked for: a value that isn't allowed$"):
         decode(msgspec.json.Decoder(Even), b'{"number": 1235}', "get Even a")
 
 
 def test_what_has_no_name_is_unreadable() -> None:
     """Nothing can be said of which object it is, so the answer as a whole isn't what was asked for."""
-    with pytest.raises(Unreadable, match="list Thing: .*`name`"):
+    with pytest.raises(Unreadable, match=r"list Thing: .*`name`"):
         decode_object(THINGS, msgspec.Raw(b'{"metadata": {"uid": "u"}}'), "list Thing")
 
 

@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from starling import __version__
 from starling.aio import SystemClock
 from starling.api import Cluster, Upstream
@@ -11,9 +13,10 @@ from starling.api.enrolment import account_name, revoked
 from starling.controllers.heartbeat import LEASES
 from starling.controllers.presence import CLUSTER_LABEL, ClusterLease, LeaseWatch, Presence
 from starling.controllers.tokens import expires_at, request_token, token_in
-from starling.kube import Selection
+from starling.kube import Client, Selection
 from starling.runtime import Group, Informer, Key
 from tests.integration.controllers.delivering.world import World, entry, found, ran
+from tests.integration.engine.traffic import traffic
 from tests.integration.relay import Relay
 from tests.waiting import until
 
@@ -187,3 +190,20 @@ async def test_a_kubeconfig_that_reaches_out_is_refused(world: World) -> None:
         await world.put_secret(world.downstream, "starling-upstream", {}, {"starling.dev/kubeconfig": "none"})
         stalled = await world.ready("InvalidInput")
         assert isinstance(stalled, Upstream)
+
+
+async def test_conditions_in_another_order_are_no_news(world: World) -> None:
+    """What an Upstream's status says already isn't written again because the server lists it in another order."""
+    await world.dial_in({"clusters": [], "users": [], "contexts": []})
+    async with traffic(world.downstream_cluster) as counted, Client(counted.access) as client:
+        agent = World(world.hub, client, world.namespace, world.hub_cluster, world.downstream_cluster)
+        async with agent.pulling():
+            stalled = await world.ready("InvalidKubeconfig")
+            listed = msgspec.to_builtins(stalled.status)["conditions"]
+            ref = Upstream.declaration.resource.ref("hub", world.namespace)
+            counted.asked.clear()
+            for order in (listed[::-1], listed, listed[::-1]):
+                await world.downstream.merge_patch(ref.status, {"status": {"conditions": order}}, manager="server")
+            await world.put_secret(world.downstream, "starling-upstream", {}, {"starling.dev/kubeconfig": "none"})
+            await world.ready("InvalidInput")
+            assert len(counted.writes()) == 1
