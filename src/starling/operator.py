@@ -35,6 +35,7 @@ from starling.controllers.assemblage import AssemblageController
 from starling.controllers.assembler import Assembler
 from starling.controllers.cluster import ClusterController
 from starling.controllers.credentials import KUBECONFIG_LABEL, Secret
+from starling.controllers.delivery import DeliverySettings
 from starling.controllers.module import ModuleController
 from starling.controllers.presence import CLUSTER_LABEL, ClusterLease, LeaseWatch, Presence
 from starling.controllers.push import PushController
@@ -63,7 +64,10 @@ LEASES = Served("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process runs. `data` holds what was fetched and rendered, and may be deleted at any time."""
+    """How a process runs. `data` holds what was fetched and rendered, and may be deleted at any time.
+
+    `lost_after` is for how many seconds a cluster that the hub connects to must not answer to count as unreachable.
+    """
 
     instance: str
     data: Path
@@ -71,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease: LeaseSettings = LeaseSettings()
     address: str = "127.0.0.1"
     port: int = 0
+    lost_after: float = 180.0
     fetching: FetchSettings = FetchSettings()
 
 
@@ -174,7 +179,9 @@ def _hub(process: _Process) -> Group:
     Assembler(client, process.secrets, recorder, process.settings.instance).join(group, world)
     LeaseWatch(presence).join(group, leases)
     kubeconfigs = group.informer(Informer(client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}=cluster")))
-    PushController(client, presence).join(group, world.clusters, world.proxies, kubeconfigs)
+    PushController(client, presence, settings=DeliverySettings(lost_after=process.settings.lost_after)).join(
+        group, world.clusters, world.proxies, kubeconfigs
+    )
     return group
 
 

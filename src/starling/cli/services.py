@@ -50,6 +50,14 @@ def controller(
             help="This installation's name, part of every unit's id: keep it when a hub is built anew.",
         ),
     ] = "fleet",
+    lost_after: Annotated[
+        str,
+        typer.Option(
+            "--lost-after",
+            metavar="DURATION",
+            help="A push cluster that doesn't answer for so long is unreachable; pull clusters after three heartbeats.",
+        ),
+    ] = "180s",
     running: Running,
 ) -> None:
     """Be the hub: follow Sources, roll Modules out, deliver to clusters; until interrupted.
@@ -63,7 +71,7 @@ def controller(
 
     structured_logs(running.log_level, running.log_format)
     settings = Settings(
-        instance=instance, data=running.folder("controller"), elect=running.elect,
+        instance=instance, lost_after=seconds(lost_after), data=running.folder("controller"), elect=running.elect,
         address=running.address, port=running.port,
     )  # fmt: skip
     console.run(run_controller(default_access(kubeconfig, context), settings))

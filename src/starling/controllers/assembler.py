@@ -18,7 +18,7 @@ from starling.controllers.views import Proxy
 from starling.controllers.world import World
 from starling.controllers.writing import owned_by
 from starling.errors import InputError
-from starling.fleet import Claim, assemble, check_size, make_entry, selects, size_of
+from starling.fleet import Claim, adopt, assemble, check_size, make_entry, selects, size_of
 from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result
 
@@ -100,11 +100,8 @@ class Assembler:
         before, status = proxy.spec, proxy.status
         syncs, adopted = before.syncs, before.adopted
         if status.assemblage and status.assemblage != adopted:
-            known = {each.name for each in syncs}
-            # What it was called when is another hub's count, and not to be trusted: ours goes on from it.
-            found = (msgspec.structs.replace(each, admission=0) for each in status.imported)
-            syncs = (*syncs, *(each for each in found if each.name not in known))
-            adopted = status.assemblage
+            found = adopt(before, status)
+            syncs, adopted = found.syncs, found.adopted
         elif adopted and cluster.metadata.deletion_timestamp is None:
             syncs = assemble(syncs, self._claims(cluster, proxy))
         return AssemblageSpec(

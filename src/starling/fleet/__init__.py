@@ -18,7 +18,7 @@ keep the bounds.
 
 from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry, size_of
 from starling.fleet.bindings import BindingError, resolve_bindings
-from starling.fleet.delivery import local_spec, report
+from starling.fleet.delivery import adopt, local_spec, report
 from starling.fleet.rollout import Decision, Facts, Member, decide
 from starling.fleet.selection import selects
 from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status
@@ -34,6 +34,7 @@ __all__ = [
     "Facts",
     "Member",
     "ModuleRevision",
+    "adopt",
     "assemble",
     "check_size",
     "decide",

@@ -5,8 +5,10 @@ import msgspec
 from starling.api import Assemblage, Cluster, ProxyAssemblage
 from starling.controllers.presence import Presence
 from starling.fleet.delivery import adopt, origin_of
+from starling.kube import Client
 from starling.runtime import Key
 from tests.integration.controllers.delivering.world import World, entry, found
+from tests.integration.engine.traffic import traffic
 from tests.waiting import until
 
 ASSEMBLAGES = Assemblage.declaration.resource
@@ -183,16 +185,20 @@ async def test_a_leader_that_slept_reads_again_before_it_takes_the_hub_for_resto
     """Who only knows an old state of the proxy asks for the newest, and finds that nothing went back."""
     await world.add_push()
     await world.propose(entry("base"))
-    async with world.pushing():
-        await world.runs("base")
-        local = await settled(world)
-        ref = ASSEMBLAGES.ref("fleet", world.namespace)
-        newest = await world.propose(entry("base", "t1:two"), entry("mesh"), adopted=local.metadata.uid)
-        generation = {"starling.dev/proxy-generation": str(newest.metadata.generation)}
-        await world.downstream.merge_patch(ref, {"metadata": {"annotations": generation}})
-        await world.runs("base", "mesh")
-        await world.stands()
-        assert (await world.reported()).status.assemblage == local.metadata.uid
+    async with traffic(world.hub_cluster) as hub, Client(hub.access) as client:
+        sleepy = World(client, world.downstream, world.namespace, world.hub_cluster, world.downstream_cluster)
+        async with sleepy.pushing():
+            await world.runs("base")
+            local = await settled(world)
+            hub.events.clear()
+            newest = await world.propose(entry("base", "t1:two"), entry("mesh"), adopted=local.metadata.uid)
+            generation = {"starling.dev/proxy-generation": str(newest.metadata.generation)}
+            ref = ASSEMBLAGES.ref("fleet", world.namespace)
+            await world.downstream.merge_patch(ref, {"metadata": {"annotations": generation}})
+            await world.runs("base", "mesh")
+            await world.stands()
+            assert (await world.reported()).status.assemblage == local.metadata.uid
+            hub.events.set()
 
 
 async def test_an_assemblage_that_nobody_has_claimed_is_imported(world: World) -> None:
