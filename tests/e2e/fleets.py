@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 PLATFORM = "starling-system"
-HEARTBEAT = "2s"
+HEARTBEAT = "4s"
 WITHIN = 120.0
 """Seconds for what takes a few on a machine that has time."""
 
