@@ -36,6 +36,7 @@ from starling.controllers.assembler import Assembler
 from starling.controllers.cluster import ClusterController
 from starling.controllers.credentials import KUBECONFIG_LABEL, Secret
 from starling.controllers.delivery import DeliverySettings
+from starling.controllers.heartbeat import LEASES
 from starling.controllers.module import ModuleController
 from starling.controllers.presence import CLUSTER_LABEL, ClusterLease, LeaseWatch, Presence
 from starling.controllers.push import PushController
@@ -49,7 +50,6 @@ from starling.controllers.views import Proxy
 from starling.controllers.world import World
 from starling.files import private_folder
 from starling.kube import EVERYTHING, AccessSource, Client, Named, Selection
-from starling.kube import Resource as Served
 from starling.rendering import Cache, Renderer
 from starling.runtime import Group, Informer, LeaseSettings, Metrics, Recorder, lead, serve
 from starling.sources import ArtifactStore, FetchSettings, GitSources
@@ -60,7 +60,6 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T", bound=Named)
 
 SOURCES = "starling-sources"
-LEASES = Served("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

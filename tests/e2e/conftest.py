@@ -4,12 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from starling.local import find_binaries
+from tests.e2e.fleets import Fleet, Repository
 
 Starling = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -47,3 +48,20 @@ def starling(environment: dict[str, str]) -> Starling:
 def kubectl() -> list[str]:
     """The command that kubectl is, for tests that ask a lot: `starling local kubectl` takes a second to start."""
     return list(asyncio.run(find_binaries(["kubectl"], print)).command("kubectl"))
+
+
+@pytest.fixture
+async def fleet(made: Fleet) -> AsyncIterator[Fleet]:
+    """The fleet that a file of tests has `made`, with clients for one test."""
+    try:
+        yield made
+    finally:
+        await made.closed()
+
+
+@pytest.fixture(scope="module")
+def repository(made: Fleet) -> Repository:
+    """What that fleet is to run: a folder for each test."""
+    repository = Repository(made.repositories / "fleet", f"{made.git_server()}/fleet/.git")
+    repository.commit({"README.md": "what the fleet runs"})
+    return repository

@@ -1,7 +1,7 @@
 """A hub with two push and two pull clusters: git push to objects on all of them, in bounds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,23 +36,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
             join(name, f"region={'eu' if name in EU else 'us'}")
             fleet.agent(name)
         yield fleet
-
-
-@pytest.fixture
-async def fleet(made: Fleet) -> AsyncIterator[Fleet]:
-    """The fleet, with clients for one test."""
-    try:
-        yield made
-    finally:
-        await made.closed()
-
-
-@pytest.fixture(scope="module")
-def repository(made: Fleet) -> Repository:
-    """What the fleet is to run: a folder for each test."""
-    repository = Repository(made.repositories / "fleet", f"{made.git_server()}/fleet/.git")
-    repository.commit({"README.md": "what the fleet runs"})
-    return repository
 
 
 BINDINGS = [{"name": "REGION", "objectFieldRef": {"fieldPath": "/metadata/labels/region"}}]

@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -33,15 +33,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
             yield fleet
     finally:
         subprocess.run(["ip", "netns", "delete", NAMESPACE], check=True)
-
-
-@pytest.fixture
-async def fleet(made: Fleet) -> AsyncIterator[Fleet]:
-    """The fleet, with clients for one test."""
-    try:
-        yield made
-    finally:
-        await made.closed()
 
 
 def inside(fleet: Fleet, *command: str, stdin: str = "") -> str:

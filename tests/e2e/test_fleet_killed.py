@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -30,29 +30,15 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
         yield fleet
 
 
-@pytest.fixture
-async def fleet(made: Fleet) -> AsyncIterator[Fleet]:
-    """The fleet, with clients for one test."""
-    try:
-        yield made
-    finally:
-        await made.closed()
-
-
-@pytest.fixture(scope="module")
-def repository(made: Fleet) -> Repository:
-    """What the fleet runs."""
-    repository = Repository(made.repositories / "fleet", f"{made.git_server()}/fleet/.git")
-    repository.commit({"app/it.yaml": config_map("killed", version="none")})
-    return repository
-
-
 @pytest.mark.parametrize("number", range(max(3, ROUNDS)))
 async def test_killed_at_any_moment(fleet: Fleet, repository: Repository, number: int) -> None:
     """A version is rolled out, at times overtaken by another, while processes are killed and started again."""
     choose = random.Random(number)
     wanted = module("killed", "app", rollout={"maxConcurrent": MOST, "timeout": "5m"})
+    repository.commit({"app/it.yaml": config_map("killed", version=f"before {number}")})
     await fleet.apply("hub", source("fleet", repository.url), wanted)
+    first = {name: {"version": f"before {number}"} for name in CLUSTERS}
+    await fleet.eventually(lambda: fleet.has("killed", first), "the version to begin with")
     await fleet.eventually(lambda: fleet.rolled_out("killed"), "the state to begin with")
     before = len(audit(fleet.clusters["hub"]))
     version = f"{number}-{choose.random()}"

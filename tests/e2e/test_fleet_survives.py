@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -28,23 +28,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
         for name in CLUSTERS:
             fleet.agent(name, *HEARTBEAT)
         yield fleet
-
-
-@pytest.fixture
-async def fleet(made: Fleet) -> AsyncIterator[Fleet]:
-    """The fleet, with clients for one test."""
-    try:
-        yield made
-    finally:
-        await made.closed()
-
-
-@pytest.fixture(scope="module")
-def repository(made: Fleet) -> Repository:
-    """What the fleet is to run: a folder for each test."""
-    repository = Repository(made.repositories / "fleet", f"{made.git_server()}/fleet/.git")
-    repository.commit({"README.md": "what the fleet runs"})
-    return repository
 
 
 def enrol_all(fleet: Fleet) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeGuard, get_type_hints
 
 import typer
 
-from starling.errors import InputError
+from starling import api
 
 __all__ = [
     "AllowEmpty",
@@ -82,9 +82,6 @@ Force = Annotated[
 ]
 Timeout = Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long in all: 90s, 5m, 1h30m.")]
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take values whose fields are options, so that several commands can say them once.
@@ -133,6 +130,4 @@ def seconds(duration: str) -> float:
     """A duration as people write it, in seconds; a bare number is seconds."""
     if re.fullmatch(r"\d+(\.\d+)?", duration, re.ASCII):
         return float(duration)
-    if not duration or _DURATION.sub("", duration):
-        raise InputError(f"{duration!r} is no duration", hint="write it like 90s, 5m or 1h30m")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration))
+    return api.seconds(duration)

@@ -13,12 +13,12 @@ from starling.api.meta import Fields
 from starling.controllers.following import Step, Troubles
 from starling.controllers.presence import MISSES
 from starling.errors import StarlingError
-from starling.kube import Client, Conflict, NotFound, NotServed, Ref, Resource, Unreachable
+from starling.kube import Client, Conflict, NotFound, NotServed, Ref, Unreachable
 from starling.runtime import Key
+from starling.runtime.leading import LEASES
 
 __all__ = ["LEASES", "Contested", "Heartbeat", "NotEnrolled", "lease_of"]
 
-LEASES: Final = Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True)
 
 JITTER: Final = 0.1
 _BETWEEN: Final = "_"
