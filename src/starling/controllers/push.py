@@ -7,6 +7,7 @@ short requests when something is to be written.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from starling.aio import SYSTEM_CLOCK, Clock
@@ -35,12 +36,16 @@ _PROXIES: Final = ProxyAssemblage.declaration.resource
 
 
 class Asked:
-    """The hub's side as the hub itself reads it: when it has heard that there is something new. Mutable."""
+    """The hub's side as the hub itself reads it: when it has heard that there is something new. Mutable.
+
+    `changed` is called when an answer says that something else is wanted; who tells of that later has no news.
+    """
 
     introduced: Final = True
 
-    def __init__(self, hub: Client, key: Key) -> None:
+    def __init__(self, hub: Client, key: Key, changed: Callable[[], None] = lambda: None) -> None:
         self._hub = hub.once()
+        self._changed = changed
         self._proxy_ref = _PROXIES.ref(key.name, key.namespace)
         self._secret_ref = SECRETS.ref(credentials_name(key.name), key.namespace)
         self._proxy: ProxyAssemblage | None = None
@@ -64,9 +69,9 @@ class Asked:
             if self._stale:
                 self._doubted, doubted = False, self._doubted
                 try:
-                    self._proxy = (await self._hub.get(self._proxy_ref)).decode(ProxyAssemblage)
+                    self._keep((await self._hub.get(self._proxy_ref)).decode(ProxyAssemblage))
                 except NotFound:
-                    self._proxy = None
+                    self._keep(None)
                 except BaseException:
                     self._doubted = doubted
                     raise
@@ -89,12 +94,18 @@ class Asked:
         return await self.proxy()
 
     def learn(self, proxy: ProxyAssemblage) -> None:
-        """Keep the answer to a write."""
-        self._proxy = proxy
+        """Keep the answer to a write, which may show what someone else has changed meanwhile."""
+        self._keep(proxy)
 
     def doubt(self) -> None:
         """Read both again."""
         self._doubted = self._secret_doubted = True
+
+    def _keep(self, proxy: ProxyAssemblage | None) -> None:
+        before, self._proxy = self._proxy, proxy
+        if _wanted(before) != _wanted(proxy):
+            self._secret_doubted = True
+            self._changed()
 
     @property
     def _stale(self) -> bool:
@@ -107,7 +118,7 @@ class _Connection:
 
     def __init__(self, controller: "PushController", key: Key, kubeconfig: str, client: Client) -> None:
         self.kubeconfig = kubeconfig
-        self.asked = Asked(controller.hub, key)
+        self.asked = Asked(controller.hub, key, self._wake)
         self._key, self._client = key, client
         settings, clock = controller.settings, controller.clock
         self._verdict = Verdict(controller.presence, key, lost_after=settings.lost_after, clock=clock)
@@ -141,6 +152,9 @@ class _Connection:
             about = await identify(self._client.once())
         if self._troubles.first is None:
             self._verdict.seen(uid=about.uid, kubernetes_version=about.kubernetes_version)
+
+    def _wake(self) -> None:
+        self.delivery.wake()
 
     def _changed(self) -> None:
         error = self._troubles.first
@@ -272,6 +286,10 @@ class PushController:
             connection = self._connections.get(key)
             if connection is not None and connection.asked.hear(after):
                 connection.delivery.wake()
+
+
+def _wanted(proxy: ProxyAssemblage | None) -> tuple[str, int] | None:
+    return (proxy.metadata.uid, proxy.metadata.generation) if proxy is not None else None
 
 
 def looked_at(assemblage: Assemblage) -> bool:

@@ -223,9 +223,10 @@ async def test_a_held_unit_does_nothing_and_says_why(scene: Scene, traffic: Traf
     async with running_engine(scene) as engine:
         await scene.synced(unit)
         engine.on_status(look)
-        scene.render("web", config_map("a", x="1"), config_map("new"), held="waits for base", interval=0.2)
+        scene.render("web", config_map("a", x="1"), config_map("old"), held="waits for base", interval=0.2)
         await scene.until(unit, lambda status: status.message == "waits for base")
         traffic.asked.clear()
+        scene.render("web", config_map("a", x="1"), config_map("new"), held="waits for base", interval=0.2)
         await edit(scene, "a", x="2")
         looks = 0
         fence = scene.render("fence", config_map("fence", x="1"), interval=HOUR)

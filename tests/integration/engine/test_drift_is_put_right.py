@@ -132,6 +132,7 @@ async def test_several_at_once_are_told_apart(scene: Scene, traffic: Traffic) ->
         traffic.events.clear()
         for manager, patch in patches:
             await scene.client.merge_patch(ref, patch, manager=manager)
+        await until(lambda: any(b'"manager":"two"' in kept for kept in traffic.kept))
         traffic.events.set()
         status = await scene.until(unit, lambda status: len(status.drift) >= 2)
         assert {(each.manager, each.fields) for each in status.drift} == {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import aiohttp
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from starling.kube import Access, AccessSource, kubeconfig
 from starling.local import LocalCluster
@@ -42,7 +42,8 @@ class Traffic:
 
     `answers` and `events` are cleared to hold back answers to writes, and watch events; `held` narrows the first down
     to objects of these names. `spoilt` says what becomes of answers to writes, on which the server has acted: the
-    connection breaks, or a gateway answers in its place. `before` is awaited before a request is passed on.
+    connection breaks, or a gateway answers in its place. `before` is awaited before a request is passed on. `kept` is
+    what watches have brought that is held back; it is passed on in one piece.
     """
 
     access: AccessSource
@@ -52,6 +53,7 @@ class Traffic:
     held: frozenset[str] = frozenset()
     spoilt: Literal["", "broken", "502"] = ""
     before: Callable[[Asked], Awaitable[object]] | None = None
+    kept: list[bytearray] = field(default_factory=list)
 
     def count(self) -> Counter[str]:
         """How often each verb was asked for."""
@@ -79,11 +81,22 @@ class Traffic:
             await self.answers.wait()
         await here.prepare(request)
         async for chunk in there.content.iter_any():
-            if verb == "watch":
-                await self.events.wait()
-            await here.write(chunk)
+            await here.write(chunk if verb != "watch" else await self._in_one_piece(there.content, chunk))
         await here.write_eof()
         return here
+
+    async def _in_one_piece(self, content: StreamReader, chunk: bytes) -> bytes:
+        """All that comes while events are held back."""
+        self.kept.append(kept := bytearray(chunk))
+        released = asyncio.ensure_future(self.events.wait())
+        while not self.events.is_set() and not content.at_eof():
+            more = asyncio.ensure_future(content.readany())
+            await asyncio.wait({more, released}, return_when=asyncio.FIRST_COMPLETED)
+            kept += more.result() if more.done() else b""
+            more.cancel()
+        await released
+        self.kept.remove(kept)
+        return bytes(kept)
 
 
 def _verb(request: web.Request) -> str:
