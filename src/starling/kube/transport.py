@@ -14,12 +14,14 @@ import asyncio
 import os
 import ssl
 import sys
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 import msgspec
+from aiohttp.client_proto import ResponseHandler
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -84,6 +86,7 @@ class Transport:
         self._loaded_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
+        self._connected: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
         self._closed = False
 
     async def close(self) -> None:
@@ -91,6 +94,9 @@ class Transport:
         self._closed = True
         if self._session is not None:
             await self._session.close()
+            for protocol in tuple(self._connected):
+                if protocol.transport is not None:  # its request was cancelled just as it was connected
+                    protocol.transport.abort()
             await asyncio.sleep(0)  # aborted TLS connections give up their sockets in the loop's next turn
 
     async def access(self, stale: Access | None = None) -> Access:
@@ -190,10 +196,13 @@ class Transport:
 
     def _opened_session(self) -> aiohttp.ClientSession:
         if self._session is None:
+            # Callers bound how much they ask at once; a watch holds its connection for as long as it lasts.
+            # Before 3.12.7, Python could leave TLS connections open for ever; aiohttp ends those if told to.
+            connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=sys.version_info < (3, 12, 7))
+            # Nobody else knows of a connection whose request is cancelled before aiohttp has it.
+            connector._factory = self._protocol  # type: ignore[assignment]  # noqa: SLF001 - it has no public switch
             self._session = aiohttp.ClientSession(
-                # Callers bound how much they ask at once; a watch holds its connection for as long as it lasts.
-                # Before 3.12.7, Python could leave TLS connections open for ever; aiohttp ends those if told to.
-                connector=aiohttp.TCPConnector(limit=0, enable_cleanup_closed=sys.version_info < (3, 12, 7)),
+                connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": f"starling/{__version__}", "Accept": "application/json"},
                 auto_decompress=True,
@@ -201,6 +210,11 @@ class Transport:
             # aiohttp would repeat a DELETE that met a closing connection; what is repeated is decided above.
             self._session._retry_connection = False  # noqa: SLF001 - it has no public switch
         return self._session
+
+    def _protocol(self) -> ResponseHandler:
+        protocol = ResponseHandler(asyncio.get_running_loop())
+        self._connected.add(protocol)
+        return protocol
 
 
 class _NotSent(Unreachable):
