@@ -38,6 +38,7 @@ from starling.api.v1alpha1 import (
     RolloutPolicy,
     Source,
     Sync,
+    SyncGroup,
     Upstream,
 )
 
@@ -59,6 +60,7 @@ __all__ = [
     "Source",
     "Status",
     "Sync",
+    "SyncGroup",
     "Upstream",
     "crds",
     "installation",

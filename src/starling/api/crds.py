@@ -13,6 +13,7 @@ from starling.api.v1alpha1 import (
     RolloutPolicy,
     Source,
     Sync,
+    SyncGroup,
     Upstream,
 )
 
@@ -22,6 +23,7 @@ KINDS: tuple[type[Resource], ...] = (
     Source,
     Cluster,
     Module,
+    SyncGroup,
     RolloutPolicy,
     Sync,
     ProxyAssemblage,

@@ -3,7 +3,10 @@
     selection    which clusters a selector picks
     bindings     the values of a cluster's bindings
     targets      what a rollout moves clusters to, as one digest
+    stages       which clusters are in which stage
+    windows      when updates may start
     rollout      which clusters may move or be left now        Facts, Members → Decision
+    groups       what SyncGroups add to that: several things that move together
     assembly     what one cluster runs                         entries, Claims → entries
     delivery     what its own Assemblage becomes, and what is told of it
     states       how far an entry is there                     Entry, Sync → EntryStatus
@@ -19,9 +22,10 @@ keep the bounds.
 from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry, size_of
 from starling.fleet.bindings import BindingError, resolve_bindings
 from starling.fleet.delivery import adopt, local_spec, report
-from starling.fleet.rollout import Decision, Facts, Member, decide
+from starling.fleet.groups import GroupRevision, Part, group_revision, held_parts, part_claim, part_name
+from starling.fleet.rollout import Course, Decision, Facts, Member, decide, superseded
 from starling.fleet.selection import selects
-from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status
+from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status, sync_state
 from starling.fleet.targets import paths_used, target_of
 
 __all__ = [
@@ -30,21 +34,30 @@ __all__ = [
     "TRANSIENT",
     "BindingError",
     "Claim",
+    "Course",
     "Decision",
     "Facts",
+    "GroupRevision",
     "Member",
     "ModuleRevision",
+    "Part",
     "adopt",
     "assemble",
     "check_size",
     "decide",
     "entry_status",
+    "group_revision",
+    "held_parts",
     "local_spec",
     "make_entry",
+    "part_claim",
+    "part_name",
     "paths_used",
     "report",
     "resolve_bindings",
     "selects",
     "size_of",
+    "superseded",
+    "sync_state",
     "target_of",
 ]

@@ -1,8 +1,11 @@
 """The places that admitted clusters hold, and how they give them up.
 
-    admitted ─► entry is the target ─► acknowledged ─► reported it: succeeded, failed       gives it up
+    admitted ─► entry is its target ─► acknowledged ─► reported it: succeeded, failed       gives it up
         │ time is up, and it is there               has failed: stays in the record, holds no place
         └ time is up, and it isn't there, and never heard of it: `restore`, until its entry is what it runs again
+
+A cluster that may go elsewhere by now does so, but one on its way to the last good target gets there first. After a
+target is tried again, that it has failed counts once its time is up: what a cluster says may be from before.
 
 To leave a cluster ends when it has no entry, and says so or can't be asked. What a cluster says counts only of an entry
 with the place's counter: any other may be from before. Nor is a place forgotten whose entry has a lower one, since
@@ -25,6 +28,7 @@ class Place:
 
     member: Member
     since: datetime
+    target: str
     admission: int = 0
     restore: bool = False
     leave: bool = False
@@ -38,6 +42,7 @@ class Place:
         return Admitted(
             cluster=self.member.name,
             since=self.since,
+            target=self.target,
             admission=self.admission,
             leave=self.leave,
             restore=self.restore,
@@ -50,7 +55,7 @@ class Place:
 
     @property
     def failed(self) -> bool:
-        """Whether the cluster had time enough to get to the target."""
+        """Whether the cluster had time enough to get there."""
         return self.overdue and not (self.unbegun or self.leave or self.restore)
 
     @property
@@ -59,33 +64,39 @@ class Place:
         return self.member.entry is not None and self.member.admission >= self.admission
 
 
-def places(facts: Facts, members: Mapping[str, Member], timeout: timedelta, now: datetime) -> dict[str, Place]:
-    """The places still taken, by cluster; a cluster that is gone altogether takes none."""
+def places(
+    facts: Facts, members: Mapping[str, Member], wanted: Mapping[str, str | None], timeout: timedelta, now: datetime
+) -> dict[str, Place]:
+    """The places still taken, by cluster, given where each may go now; one that is gone altogether takes none."""
     found = {}
     for each in facts.admitted:
         if (member := members.get(each.cluster)) is None:
             continue
+        moves = not each.leave and not each.restore
+        target = (each.target or facts.previous or facts.target) if moves else each.target
         overdue = now - each.since >= timeout
-        place = _still(Place(member, each.since, each.admission, each.restore, each.leave, overdue), facts, now)
-        if place is not None:
-            found[each.cluster] = place
+        place = Place(member, each.since, target, each.admission, each.restore, each.leave, overdue)
+        if (still := _still(place, facts, wanted.get(member.name), now)) is not None:
+            found[each.cluster] = still
     return found
 
 
-def _still(place: Place, facts: Facts, now: datetime) -> Place | None:
+def _still(place: Place, facts: Facts, wanted: str | None, now: datetime) -> Place | None:
     """The place as it is from now on; None once it is given up."""
-    member, afresh = place.member, Place(place.member, now)
+    member = place.member
     if place.restore and (member.selected or member.entry is not None):
         return None if place.written else place  # without an entry, it waits for its turn to move
     if not member.selected and (place.restore or place.leave):
         return _still_leaving(place)
-    if place.leave or facts.retargeted:  # it is to do something else
-        return _withdrawn(place) if place.overdue else afresh
-    if _arrived(place, facts.target):
+    if not place.leave and _arrived(place, facts):
         return None
-    if place.overdue and not (member.selected and member.able):
+    elsewhere = wanted is not None and place.target not in (wanted, facts.aim, facts.course.last_good)
+    if place.leave or elsewhere:  # it is to do something else
+        return _withdrawn(place) if place.overdue or wanted is None else Place(member, now, wanted)
+    past = place.target != facts.aim or place.admission <= facts.course.retried_at
+    if place.overdue and (past or not (member.selected and member.able)):
         return _withdrawn(place)
-    return replace(place, unbegun=place.overdue and (member.entry != facts.target or not place.written))
+    return replace(place, unbegun=place.overdue and (member.entry != place.target or not place.written))
 
 
 def _still_leaving(place: Place) -> Place | None:
@@ -109,6 +120,8 @@ def _withdrawn(place: Place) -> Place | None:
     return replace(place, admission=0, leave=False, restore=True)
 
 
-def _arrived(place: Place, target: str) -> bool:
-    member = place.member
-    return place.written and member.acknowledged and member.reports(target, "succeeded", "failed")
+def _arrived(place: Place, facts: Facts) -> bool:
+    """Whether the cluster says that it is there, or has failed there."""
+    member, retried = place.member, place.target == facts.target and facts.course.retried_at > 0
+    ends = ("succeeded",) if retried else ("succeeded", "failed")
+    return place.written and member.acknowledged and member.reports(place.target, *ends)

@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from starling.api.v1alpha1 import ModulePhase, ModuleSummary, Rollout
+from starling.api.v1alpha1 import RolloutPhase, RolloutSummary
+from starling.fleet.course import Tally, asks, due, free
 from starling.fleet.facts import Facts, Member
 from starling.fleet.places import Place
+from starling.fleet.stages import Stage, Staged
+from starling.fleet.windows import is_open, next_change
 
-__all__ = ["Standing", "message_of", "phase_of", "share", "summary_of"]
+__all__ = ["Standing", "message_of", "phase_of"]
 
 MemberState = Literal["pending", "updating", "succeeded", "failed", "unreachable", "held"]
 NAMED = 3
@@ -24,91 +28,127 @@ class Standing:
     What follows from it is worked out once: there may be thousands of clusters.
     """
 
-    policy: Rollout
+    staged: Staged
     facts: Facts
-    members: Sequence[Member]
     places: Mapping[str, Place]
-    confirm: str
+    now: datetime
+    confirm: str = ""
 
     @cached_property
     def selected(self) -> list[Member]:
-        """The clusters that the Module goes to."""
-        return [member for member in self.members if member.selected]
+        """The clusters that it goes to."""
+        return [member for member in self.staged.members if member.selected]
 
     @cached_property
     def leaving(self) -> list[Member]:
         """Those that it no longer goes to, and that have it still."""
-        return [
-            member for member in self.members if member.leaves or (not member.selected and member.name in self.places)
-        ]
+        members = self.staged.members
+        return [member for member in members if member.leaves or (not member.selected and member.name in self.places)]
 
     @cached_property
     def failed(self) -> list[str]:
-        """The names of those that failed at the target."""
+        """The names of those that failed at what they are to have."""
         return sorted(name for name, state in self.states.items() if state == "failed")
 
     @cached_property
     def states(self) -> dict[str, MemberState]:
-        """How far each cluster is that the Module goes to."""
+        """How far each cluster is that it goes to."""
         return {member.name: self._state(member) for member in self.selected}
 
-    @property
-    def stopped_by_failures(self) -> bool:
-        """Whether more have failed than may."""
-        most = share(self.policy.max_failures, len(self.selected))
-        return self.policy.on_failure != "Continue" and len(self.failed) > most
+    @cached_property
+    def tallies(self) -> list[Tally]:
+        """How each stage stands."""
+        counts: list[Counter[str]] = [Counter() for _ in self.staged.stages]
+        for name, state in self.states.items():
+            counts[self.staged.numbers[name]][state] += 1
+        for name, place in self.places.items():
+            counts[self.staged.numbers[name]]["holds"] += place.holds and not place.leave
+        return [Tally(**count) for count in counts]
+
+    @cached_property
+    def summary(self) -> RolloutSummary:
+        """How many clusters are in which state; all but those that are being left add up to the total."""
+        counts = Counter[str](self.states.values())
+        total = counts.total()
+        ready = f"{counts['succeeded']}/{total}"
+        return RolloutSummary(total=total, leaving=len(self.leaving), ready=ready, **counts)
 
     @property
-    def stopped(self) -> bool:
-        """Whether no cluster is admitted for now."""
-        return self.facts.suspended or self.policy.paused or self.stopped_by_failures
+    def stage(self) -> Stage:
+        """The stage whose turn it is."""
+        return self.staged.stages[self.staged.number(self.facts.course.stage)]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the stage has something to do and isn't free to start."""
+        begun = self.facts.failed or self.facts.ended or self.facts.course.stage_started is not None
+        tally = self.tallies[self.stage.number]
+        waiting = tally.pending > 0 or asks(self.facts.course, self.stage, tally)
+        return bool(self.facts.target) and not begun and waiting
+
+    @property
+    def gate(self) -> str:
+        """The stage that waits for nothing but its gate."""
+        stage, asked = self.stage, free(self.facts, self.staged, self.stage, self.now, but_for_gate=True)
+        return stage.name if self.waits and asked and not free(self.facts, self.staged, stage, self.now) else ""
+
+    @property
+    def shut(self) -> bool:
+        """Whether it is a time at which no update may start."""
+        return not is_open(self.staged.policy.windows, self.now)
 
     def _state(self, member: Member) -> MemberState:
-        place, target = self.places.get(member.name), self.facts.target
+        place, aim = self.places.get(member.name), self.facts.aim
         told = place is None or member.admission >= place.admission
-        if told and member.reports(target, "succeeded"):
+        again = self.facts.tried_again(member)
+        if told and member.reports(aim, "succeeded"):
             return "succeeded"
-        if place is None and member.reports(target, "failed"):
+        if place is None and member.reports(aim, "failed") and not again:
             return "failed"
         if not member.reachable:
             return "unreachable"
         if place is not None and not place.restore:
-            return "failed" if place.failed else "updating"
+            return "failed" if place.failed and place.target == aim else "updating"
         if member.mode != "Active":
             return "held"
-        return "updating" if target and member.entry == target else "pending"
+        return "updating" if aim and member.entry == aim and not again else "pending"
 
 
-def share(number: int | str, of: int) -> int:
-    """How many of a set a number, or a percentage rounded down, is."""
-    return number if isinstance(number, int) else of * int(number.removesuffix("%")) // 100
-
-
-def summary_of(standing: Standing) -> ModuleSummary:
-    """How many clusters are in which state; all but those that are being left add up to the total."""
-    counts = Counter[str](standing.states.values())
-    total = counts.total()
-    ready = f"{counts['succeeded']}/{total}"
-    return ModuleSummary(total=total, leaving=len(standing.leaving), ready=ready, **counts)
-
-
-def phase_of(standing: Standing) -> ModulePhase:
+def phase_of(standing: Standing) -> RolloutPhase:
     """Where it stands, in one word."""
-    summary = summary_of(standing)
-    if standing.facts.suspended:
+    summary, facts = standing.summary, standing.facts
+    if facts.suspended:
         return "Suspended"
-    if not standing.facts.target or not (summary.total or summary.leaving):
+    if not facts.target or not (summary.total or summary.leaving):
         return "Pending"
-    if standing.stopped_by_failures:
-        return "Degraded"
-    waits = any(place.holds for place in standing.places.values())
-    busy = bool(summary.pending or summary.updating or waits)
-    if standing.confirm or (standing.policy.paused and (busy or summary.leaving)):
+    if facts.failed and not facts.course.rollback_to:
+        return "Failed"
+    moves = any(place.holds for place in standing.places.values())
+    busy = bool(summary.pending or summary.updating or moves)
+    if standing.confirm or (standing.staged.policy.paused and (busy or summary.leaving)):
         return "Waiting"
-    return "Progressing" if busy else _at_rest(summary)
+    baking = facts.course.baking_since is not None
+    return _at_work(standing, moves=moves) if busy or baking else _at_rest(standing)
 
 
-def _at_rest(summary: ModuleSummary) -> ModulePhase:
+def _at_work(standing: Standing, *, moves: bool) -> RolloutPhase:
+    if standing.facts.failed:
+        return "RollingBack"
+    if not moves and _idle(standing):
+        return "Baking" if standing.facts.course.baking_since is not None else "Waiting"
+    return "Progressing"
+
+
+def _idle(standing: Standing) -> bool:
+    """Whether what has something to do doesn't do it."""
+    pending = standing.summary.pending
+    return standing.facts.course.baking_since is not None or standing.waits or (standing.shut and pending > 0)
+
+
+def _at_rest(standing: Standing) -> RolloutPhase:
+    summary = standing.summary
+    if standing.facts.failed:
+        return "RolledBack"
     if summary.failed:
         return "Degraded"
     return "Succeeded" if summary.succeeded or not summary.total else "Waiting"  # for clusters that can take it
@@ -116,8 +156,9 @@ def _at_rest(summary: ModuleSummary) -> ModulePhase:
 
 def message_of(standing: Standing) -> str:
     """Where it stands and why it waits, in one line."""
-    summary = summary_of(standing)
-    parts = [f"{summary.succeeded} of {summary.total} clusters are at the target"]
+    summary = standing.summary
+    aim = "back at the last good target" if standing.facts.aim != standing.facts.target else "at the target"
+    parts = [f"{summary.succeeded} of {summary.total} clusters are {aim}"]
     for number, what in (
         (summary.updating, "updating"),
         (summary.pending, "pending"),
@@ -133,19 +174,64 @@ def message_of(standing: Standing) -> str:
 
 def _why(standing: Standing) -> list[str]:
     """Why it doesn't go on."""
+    facts, policy = standing.facts, standing.staged.policy
     reasons = []
-    if not standing.facts.target:
+    if not facts.target:
         reasons.append("no target yet")
-    if standing.facts.suspended:
+    if facts.suspended:
         reasons.append("suspended")
-    elif standing.policy.paused:
+    elif policy.paused:
         reasons.append("paused by its policy")
-    elif standing.stopped_by_failures:
-        reasons.append(f"stopped, since more than {standing.policy.max_failures} failed")
+    elif facts.failed:
+        reasons.append(_failed(standing))
+    elif not facts.ended:
+        reasons += _in_stage(standing)
+    elif standing.shut and standing.summary.pending:
+        reasons.append(_shut(standing))
     if standing.confirm:
         names = _named(sorted(member.name for member in standing.leaving))
         reasons.append(f"to leave {names}, set the annotation starling.dev/confirm: {standing.confirm}")
     return reasons
+
+
+def _failed(standing: Standing) -> str:
+    facts, again = standing.facts, "starling rollout retry has it tried again"
+    if facts.course.rollback_to:
+        return f"the newest target failed or was undone; {again}"
+    lacking = ", and there is no last good one to return to" if standing.staged.policy.on_failure == "Rollback" else ""
+    return f"stopped, since more than {standing.staged.policy.max_failures} of a stage failed{lacking}; {again}"
+
+
+def _in_stage(standing: Standing) -> list[str]:
+    """What the stage is at, if it is one of several, and what it waits for."""
+    facts, stage, now = standing.facts, standing.stage, standing.now
+    named = [f"stage {stage.name}"] if len(standing.staged.stages) > 1 else []
+    if facts.course.baking_since is not None:
+        until = facts.course.baking_since + stage.bake
+        baking = f"bakes until {until:%Y-%m-%d %H:%M:%S} UTC" if until > now else "waits for all to be well"
+        return [" ".join((*named, baking))]
+    if not standing.waits:
+        return [*named, *([_shut(standing)] if standing.shut and standing.summary.pending else _lot(standing))]
+    if stage.manual and not facts.course.approved(stage.name):
+        return [f"stage {stage.name} waits for approval: starling rollout approve"]
+    if standing.shut:
+        return [*named, _shut(standing)]
+    return [f"stage {stage.name} waits for its gate"] if standing.gate else named
+
+
+def _lot(standing: Standing) -> list[str]:
+    """That those who wait do so by the jitter."""
+    if standing.facts.course.stage_started is None or any(place.holds for place in standing.places.values()):
+        return []
+    numbers, current = standing.staged.numbers, standing.stage.number
+    pending = [m for m in standing.selected if standing.states[m.name] == "pending" and numbers[m.name] == current]
+    first = min((due(standing.facts, standing.staged, member, standing.now) for member in pending), default=None)
+    return [f"the next starts at {first:%H:%M:%S} UTC"] if first is not None and first > standing.now else []
+
+
+def _shut(standing: Standing) -> str:
+    opens = next_change(standing.staged.policy.windows, standing.now)
+    return f"no window is open until {opens:%Y-%m-%d %H:%M} {opens:%Z}" if opens is not None else "no window ever opens"
 
 
 def _named(names: Sequence[str]) -> str:

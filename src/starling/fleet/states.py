@@ -1,10 +1,11 @@
 """How far an entry is on its cluster, from the Sync made of it."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from starling.api.v1alpha1 import Entry, EntryState, EntryStatus, Sync, SyncProblem, SyncStatus
 
-__all__ = ["COMPLAINS", "TRANSIENT", "entry_status"]
+__all__ = ["COMPLAINS", "TRANSIENT", "entry_status", "sync_state"]
 
 LONGEST_MESSAGE: Final = 1024
 
@@ -50,10 +51,16 @@ def entry_status(entry: Entry, sync: Sync | None) -> EntryStatus:
 
 
 def _state(status: SyncStatus) -> EntryState:
-    if status.readiness == "Current" and status.operation is not None and status.operation.phase == "Succeeded":
+    phase = status.operation.phase if status.operation is not None else ""
+    return sync_state(status.readiness, phase, [problem.reason for problem in status.problems])
+
+
+def sync_state(readiness: str, phase: str, reasons: Iterable[str]) -> EntryState:
+    """How far a Sync is, by how ready its objects are, how its last operation ended, and what is wrong."""
+    if readiness == "Current" and phase == "Succeeded":
         return "succeeded"
-    causes = _causes(status)
-    if status.readiness == "Failed" and not (causes and all(cause.reason in TRANSIENT for cause in causes)):
+    causes = [reason for reason in reasons if reason != COMPLAINS]
+    if readiness == "Failed" and not (causes and all(reason in TRANSIENT for reason in causes)):
         return "failed"
     return "updating"
 

@@ -1,10 +1,11 @@
 """What a simulated hub holds: a Module's record, and of each cluster what is so there and what is known of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
-from starling.api.v1alpha1 import Admitted, ClusterMode, Entry, ExactGit, SourceReference
-from starling.fleet import Member
+from starling.api.v1alpha1 import Admitted, ClusterMode, Entry, ExactGit, Rollout, SourceReference
+from starling.fleet import Course, Decision, Facts, Member
 
 APP: Final = "app"
 SOURCE: Final = SourceReference(git=ExactGit(url="https://git.test/app.git", commit="a" * 40))
@@ -25,6 +26,8 @@ class SimCluster:
 
     name: str
     labelled: bool = True
+    labels: dict[str, str] = field(default_factory=dict)
+    """What stages go by; never changed, only replaced."""
     mode: ClusterMode = "Active"
     adopted: bool = True
     imported: Entry | None = None
@@ -45,6 +48,20 @@ class SimCluster:
     """… and its time was up."""
     overlooked: bool = False
     """It lost its place when it had no entry, or was seen so: nothing tells who is behind."""
+    stage: int = 0
+    """The stage in which it was admitted last."""
+    shifted: bool = False
+    """Its labels are others than when it was."""
+    touched: frozenset[str] = frozenset()
+    """The targets that were ever at work there."""
+    arrived: tuple[str, datetime] | None = None
+    """Where it got to last in time, and when the hub heard of it."""
+
+    @property
+    def condition(self) -> tuple[object, ...]:
+        """All that may change by itself."""
+        told = (self.generation, self.observed, self.reported, self.state, self.known_cut_off)
+        return (self.entries, *told, self.has, self.taken, self.doing, self.moving, self.excused)
 
     @property
     def entry(self) -> Entry | None:
@@ -55,6 +72,7 @@ class SimCluster:
         return Member(
             name=self.name,
             selected=self.labelled,
+            labels=self.labels,
             entry=there.target if there else None,
             admission=there.admission if there else 0,
             reported=self.reported,
@@ -78,9 +96,10 @@ class SimCluster:
         wanted = there.target if there else None
         if wanted != self.has:
             self.has, self.doing = wanted, "updating" if wanted is not None else ""
+            self.touched |= {wanted} if wanted is not None else frozenset()
         self.taken = self.generation
 
-    def tell(self) -> None:
+    def tell(self, now: datetime) -> None:
         """What is so arrives at the hub."""
         if not self.adopted:
             self.reported, self.state = self.has or "", self.doing
@@ -89,6 +108,8 @@ class SimCluster:
         wanted = self.entry.target if self.entry else None
         arrived = self.reported == (wanted or "") and self.state in ("succeeded", "failed", "")
         if self.observed == self.generation and arrived:
+            if self.moving and not self.excused and self.state == "succeeded":
+                self.arrived = (self.reported, now)
             self.moving = self.excused = False
 
 
@@ -98,10 +119,31 @@ class Record:
 
     version: int = 0
     target: str = ""
-    last_good: str = ""
+    course: Course = field(default_factory=Course)
     admission: int = 0
     admitted: tuple[Admitted, ...] = ()
 
     @property
     def names(self) -> dict[str, Admitted]:
         return {each.cluster: each for each in self.admitted}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All clusters as they were at once, and where each had got to last."""
+
+    members: list[Member]
+    arrived: dict[str, tuple[str, datetime] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A decision that isn't written yet, and what it was made from."""
+
+    policy: Rollout
+    record: Record
+    facts: Facts
+    members: list[Member]
+    arrived: dict[str, tuple[str, datetime] | None]
+    decision: Decision
+    now: datetime

@@ -4,8 +4,10 @@ The hub is what survives: one Module's record, and for each cluster a ProxyAssem
 have read these up to LATE seconds ago; a record is written only onto the one that was read. Clusters take their entry
 in, tell, work and tell again, each after a while; they come and go, are cut off, relabelled, cordoned.
 
+People give orders, at times for a target of before; gates open; windows close.
+
 `check` is called after every step. What is truly on its way is counted here, from what was written and told, not from
-what the code under test believes.
+what the code under test believes; `checks` judges each decision as it is recorded.
 """
 
 import random
@@ -13,14 +15,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
 
 from starling.api import seconds
 from starling.api.v1alpha1 import Admitted, Entry, Rollout
-from starling.fleet import Claim, Decision, Facts, Member, assemble, decide
-from tests.unit.fleet.simulated import APP, FOREIGN, Record, SimCluster, entry
+from starling.fleet import Claim, Decision, Facts, Member, assemble, decide, superseded
+from tests.unit.fleet.checks import Checks
+from tests.unit.fleet.simulated import APP, FOREIGN, Look, Record, SimCluster, Thought, entry
+from tests.unit.fleet.simulated_people import People
 
 Seen = TypeVar("Seen")
 
@@ -28,25 +33,18 @@ LATE: Final = timedelta(minutes=5)
 """How old what someone acts on may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """A decision that isn't written yet, and what it was made from."""
-
-    policy: Rollout
-    record: Record
-    facts: Facts
-    members: list[Member]
-    decision: Decision
-
-
 @dataclass(slots=True)
 class World:
-    """Everything; `failing` is how likely a cluster fails at a target, `chance` where all that is random comes from."""
+    """Everything; `failing` is how likely a cluster fails at a target, `chance` where all that is random comes from.
+
+    At `bad` targets every cluster fails. `target` is the newest: what the record has may have to be finished first.
+    """
 
     policy: Rollout
     size: int
     chance: random.Random
     failing: float = 0.0
+    bad: set[str] = field(default_factory=set)
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     target: str = "t1:0"
     targets: list[str] = field(default_factory=lambda: ["t1:0"])
@@ -56,18 +54,16 @@ class World:
     """How often the Module's spec has changed."""
     suspended: bool = False
     confirmed: str = ""
-    asked: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
-    """What was to be confirmed: of which spec, that which clusters stay."""
+    people: People = field(default_factory=People)
+    checks: Checks = field(default_factory=Checks)
     record: Record = field(default_factory=Record)
     records: deque[tuple[datetime, Record]] = field(default_factory=deque)
     """Those that were, and until when."""
-    looks: deque[tuple[datetime, list[Member]]] = field(default_factory=deque)
+    looks: deque[tuple[datetime, Look]] = field(default_factory=deque)
     """All clusters as they were, and when."""
     undecided: list[Thought] = field(default_factory=list)
     clusters: dict[str, SimCluster] = field(default_factory=dict)
     born: int = 0
-    most: int = 1
-    """The most that were ever allowed to be on their way."""
     last: Decision | None = None
 
     def __post_init__(self) -> None:
@@ -76,27 +72,34 @@ class World:
 
     # The hub
 
-    def facts(self) -> Facts:
+    def facts(self, members: list[Member]) -> Facts:
         record = self.record
-        return Facts(
-            target=self.target,
+        facts = Facts(
+            target=record.target,
             previous=record.target,
-            last_good=record.last_good,
+            course=record.course,
+            forgotten=frozenset(self.forgotten),
             admission=record.admission,
             admitted=record.admitted,
             confirmed=self.confirmed,
             salt=str(self.specs),
             suspended=self.suspended,
+            asked=self.people.order,
         )
+        return replace(facts, target=self.target) if superseded(self.policy, facts, members) else facts
 
-    def look(self, *, stale: bool) -> list[Member]:
+    def look(self, *, stale: bool) -> Look:
         """The clusters that matter to the record, as they are now or were before."""
-        self.looks.append((self.now, [cluster.seen() for cluster in self.clusters.values()]))
-        seen, named = self.looks[-1][1], self.record.names
+        there = self.clusters.values()
+        look = Look([each.seen() for each in there], {each.name: each.arrived for each in there})
+        self.looks.append((self.now, look))
+        named = self.record.names
         if stale:  # who has seen a cluster doesn't forget that it is there
-            there = named.keys() & self.clusters.keys()
-            seen = self.chance.choice([look for look in self.recent(self.looks) if there <= {m.name for m in look}])
-        return [m for m in seen if m.selected or m.entry is not None or m.listed or m.name in named]
+            known = named.keys() & self.clusters.keys()
+            past = self.recent(self.looks)
+            look = self.chance.choice([each for each in past if known <= {m.name for m in each.members}])
+        members = [m for m in look.members if m.selected or m.entry is not None or m.listed or m.name in named]
+        return Look(members, look.arrived)
 
     def recent(self, past: deque[tuple[datetime, Seen]]) -> list[Seen]:
         """What may still be taken for the present."""
@@ -106,9 +109,17 @@ class World:
 
     def think(self, *, stale: bool = True) -> None:
         """Someone reads the record and the clusters, these perhaps as they were before, and decides."""
-        members, facts = self.look(stale=stale), self.facts()
-        decision = decide(self.policy, facts, members, self.now)
-        self.undecided.append(Thought(self.policy, self.record, facts, members, decision))
+        look = self.look(stale=stale)
+        facts = self.facts(look.members)
+        decision = decide(self.policy, facts, look.members, self.now)
+        if (facts.target, decision.gate) in self.people.passed:
+            facts = replace(facts, passed=decision.gate)
+            decision = decide(self.policy, facts, look.members, self.now)
+        if self.chance.random() < 0.1:
+            others = self.chance.sample(look.members, k=len(look.members))
+            assert decide(self.policy, facts, others, self.now) == decision, "another answer to the same question"
+        thought = Thought(self.policy, self.record, facts, look.members, look.arrived, decision, self.now)
+        self.undecided.append(thought)
 
     def write(self) -> None:
         """Someone who has decided writes it down, unless the record is another by now."""
@@ -118,15 +129,13 @@ class World:
         record, decision = thought.record, thought.decision
         if record != self.record:
             return
-        after = Record(record.version, thought.facts.target, decision.last_good, decision.admission, decision.admitted)
-        self._check_decision(thought)
+        after = Record(record.version, thought.facts.target, decision.course, decision.admission, decision.admitted)
+        self.checks.decided(thought, self.people)
         if after != record:
             self._excuse(after, {member.name for member in thought.members if member.entry is None})
+            self.checks.admitted(thought, self.clusters)
             self.records.append((self.now, record))
             self.record = replace(after, version=record.version + 1)
-        if decision.confirm:
-            stay = frozenset(member.name for member in thought.members if member.selected)
-            self.asked[decision.confirm] = (thought.facts.salt, stay)
         self.last = decision
 
     def compile(self, cluster: SimCluster, *, stale: bool = True) -> None:
@@ -137,7 +146,7 @@ class World:
         place = record.names.get(cluster.name)
         claim = Claim(
             module=APP,
-            target=record.target,
+            target=place.target if place is not None else record.target,
             admission=record.admission,
             admitted=place.admission if place is not None else None,
             restore=place is not None and place.restore,
@@ -171,13 +180,17 @@ class World:
 
     def add_cluster(self) -> None:
         """One that is new, or one that has run for a while and isn't adopted yet."""
-        cluster = SimCluster(f"c{self.born:04}")
+        cluster = SimCluster(f"c{self.born:04}", labels=self.some_labels())
         self.clusters[cluster.name] = cluster
         self.born += 1
         if self.chance.random() < 0.3:
             target = self.chance.choice([*self.targets, "t1:elsewhere"])
             cluster.adopted, cluster.imported = False, entry(APP, target, self.chance.choice((0, 50)))
             cluster.has, cluster.doing = target, "succeeded"
+
+    def some_labels(self) -> dict[str, str]:
+        ring = {"ring": "canary"} if self.chance.random() < 0.2 else {}
+        return {"region": self.chance.choice(("eu", "us", "ap")), **ring}
 
     def remove_cluster(self) -> None:
         if len(self.clusters) > 3:
@@ -193,19 +206,24 @@ class World:
         self.forgotten.discard(self.target)
 
     def forget(self) -> None:
-        target = self.chance.choice(self.targets)
-        if target not in (self.target, self.record.target):
+        target, needed = self.chance.choice(self.targets), self.record.course.rollback_to
+        if target not in (self.target, self.record.target, needed):
             self.forgotten.add(target)
 
     def finish(self, cluster: SimCluster) -> None:
         """What the cluster was at is done, one way or the other; what is done may need doing again for a while."""
         if cluster.doing == "updating":
-            cluster.doing = "failed" if self.chance.random() < self.failing else "succeeded"
+            fails = cluster.has in self.bad or self.chance.random() < self.failing
+            cluster.doing = "failed" if fails else "succeeded"
         elif cluster.doing == "succeeded" and self.chance.random() < 0.05:
             cluster.doing = "updating"
 
     def relabel(self, cluster: SimCluster) -> None:
         cluster.labelled = not cluster.labelled
+
+    def move_house(self, cluster: SimCluster) -> None:
+        """It is in another stage from now on, perhaps."""
+        cluster.labels, cluster.shifted = self.some_labels(), True
 
     def cut(self, cluster: SimCluster) -> None:
         cluster.cut_off = not cluster.cut_off
@@ -220,6 +238,25 @@ class World:
         if self.last is not None and self.last.confirm:
             self.confirmed = self.last.confirm
 
+    def order(self) -> None:
+        """Someone tells the rollout something, perhaps of a target that it is no longer about."""
+        target = self.chance.choice((self.record.target, self.record.target, self.target, *self.targets[-2:]))
+        stages = [stage.name for stage in self.policy.stages]
+        verb = self.chance.random()
+        if verb < 0.6 and stages:
+            self.people.approve(target, self.chance.choice((self.record.course.stage, *stages)))
+        elif verb < 0.9:
+            self.people.retry(target)
+        else:
+            self.people.undo(target, self.chance.choice(self.targets[-3:]))
+
+    def open_gate(self) -> None:
+        if self.last is not None and self.last.gate:
+            self.people.passed.add((self.record.target, self.last.gate))
+
+    def let_time_pass(self) -> None:
+        self.now += timedelta(hours=self.chance.choice((1, 5)))
+
     def suspend(self) -> None:
         self.suspended = self.chance.random() < 0.3
 
@@ -233,114 +270,83 @@ class World:
     def exchange(self, cluster: SimCluster) -> None:
         """One of what passes between a cluster and the hub, if anything can."""
         if not cluster.cut_off:
-            self.chance.choice((cluster.take, cluster.tell))()
+            self.chance.choice((cluster.take, lambda: cluster.tell(self.now)))()
 
-    def step(self) -> None:
-        """Something happens."""
+    def step(self, *, calm: bool = False) -> None:
+        """Something happens; `calm`, nothing to clusters, and nobody wants anything new."""
         self.now += timedelta(seconds=self.chance.choice((0, 1, 1, 5, 20)))
-        often: tuple[Callable[[], None], ...] = (self.think, self.write)
         each: tuple[Callable[[SimCluster], None], ...] = (self.compile, self.exchange, self.exchange, self.finish)
-        seldom: tuple[Callable[[], None], ...] = (
-            self.new_target,
-            self.revert,
-            self.revert,
-            self.forget,
-            self.pause,
-            self.add_cluster,
-            self.remove_cluster,
-            self.restart,
-            self.confirm,
-            self.suspend,
-            lambda: self.relabel(self.any_cluster()),
-            lambda: self.relabel(self.any_cluster()),
-            lambda: self.cut(self.any_cluster()),
-            lambda: self.change_mode(self.any_cluster()),
-            lambda: self.any_cluster().adopt(),
-        )
-        self.chance.choice(often)()
+        seldom = (self.pause, self.restart, self.suspend, self.open_gate, self.let_time_pass)
+        self.chance.choice((self.think, self.write))()
         for act in each:
             for name in self.chance.sample(list(self.clusters), k=max(1, len(self.clusters) // 4)):
                 act(self.clusters[name])
         for name in self.chance.sample(list(self.clusters), k=2):
             self.notice(self.clusters[name])
         if self.chance.random() < 0.3:
-            self.chance.choice(seldom)()
+            self.chance.choice(seldom if calm else (*seldom, *self.disturbances))()
         self.check()
 
-    def settle(self) -> int:
-        """Nothing new happens any more: how many rounds it takes until nothing changes."""
+    @property
+    def disturbances(self) -> tuple[Callable[[], None], ...]:
+        """What people and clusters may do, those that do more to a rollout more often."""
+        to_clusters = (self.relabel, self.relabel, self.move_house, self.cut, self.change_mode, SimCluster.adopt)
+        return (
+            *(self.new_target, self.revert, self.revert, self.forget),
+            *(self.add_cluster, self.remove_cluster, self.confirm),
+            *(self.order, self.order, self.order),
+            *(partial(self._to_one, act) for act in to_clusters),
+        )
+
+    def _to_one(self, act: Callable[[SimCluster], None]) -> None:
+        act(self.any_cluster())
+
+    def settle(self) -> None:
+        """Nothing new happens any more, until nothing changes; with windows, for longer than a weekend."""
         self.restart()
-        for round_ in range(50 * len(self.clusters) + 200):
-            before = (self.record, [replace(cluster) for cluster in self.clusters.values()])
-            for cluster in self.clusters.values():
-                self.notice(cluster)
-            self.think(stale=False)
-            self.write()
-            for cluster in self.clusters.values():
-                self.compile(cluster, stale=False)
-                if not cluster.cut_off:
-                    cluster.take()
-                    cluster.tell()
-                if cluster.doing == "updating":
-                    self.finish(cluster)
-                    if not cluster.cut_off:
-                        cluster.tell()
-            self.check()
+        since = self.now
+        for _ in range(50 * len(self.clusters) + 300):
+            before = (self.record, [cluster.condition for cluster in self.clusters.values()])
+            self.turn()
             assert self.last is not None
-            after = (self.record, [replace(cluster) for cluster in self.clusters.values()])
-            if before == after:
-                if self.last.recheck_after is None:
-                    return round_
-                self.now += timedelta(seconds=max(1.0, self.last.recheck_after))
+            if before != (self.record, [cluster.condition for cluster in self.clusters.values()]):
+                since = self.now
+            elif self.last.recheck_after is None or self.now - since > timedelta(days=4):
+                return
+            else:
+                self.now += timedelta(seconds=self.last.recheck_after)
             self.now += timedelta(seconds=1)
         raise AssertionError(f"it never comes to rest: {self.last}")
 
-    # What must hold
+    def turn(self) -> None:
+        """Everyone does what there is to do, having read all."""
+        for cluster in self.clusters.values():
+            self.notice(cluster)
+        self.think(stale=False)
+        self.write()
+        for cluster in self.clusters.values():
+            self.compile(cluster, stale=False)
+            if not cluster.cut_off:
+                cluster.take()
+                cluster.tell(self.now)
+            if cluster.doing == "updating":
+                self.finish(cluster)
+                if not cluster.cut_off:
+                    cluster.tell(self.now)
+        self.check()
 
-    def bound(self, selected: int) -> int:
-        most = self.policy.max_concurrent
-        number = most if isinstance(most, int) else selected * int(most[:-1]) // 100
-        return max(1, min(number, 200))
+    # What must hold
 
     def check(self) -> None:
         """No more on their way than may be, and each of these on record."""
         moving = {c.name for c in self.clusters.values() if c.moving and not c.excused}
         assert moving <= set(self.record.names), f"moving without a place: {moving - set(self.record.names)}"
-        assert len(moving) <= self.most, f"{len(moving)} on their way, {self.most} may be"
+        self.checks.moving(self.clusters.values())
         for cluster in self.clusters.values():
             assert FOREIGN in cluster.entries, f"{cluster.name} lost what nobody claims"
 
     def overdue(self, place: Admitted) -> bool:
         return self.now - place.since >= timedelta(seconds=seconds(self.policy.timeout))
-
-    def _check_decision(self, thought: Thought) -> None:
-        """What is admitted anew fits in, has a counter that tells so, and may be left."""
-        members, decision, record = thought.members, thought.decision, thought.record
-        names = [each.cluster for each in decision.admitted]
-        assert len(set(names)) == len(names) <= 200
-        assert decision.admission >= record.admission
-        summary = decision.summary
-        counts = (summary.pending, summary.updating, summary.succeeded, summary.failed)
-        assert sum(counts) + summary.unreachable + summary.held == summary.total == sum(m.selected for m in members)
-        bound = self.bound(summary.total)
-        self.most = max(self.most, bound)
-        added = [each for each in decision.admitted if each.cluster not in record.names]
-        if added:
-            assert sum(not each.restore and not self.overdue(each) for each in decision.admitted) <= bound
-            assert not thought.policy.paused
-        changed = [each for each in decision.admitted if each not in record.admitted]
-        if changed:
-            assert decision.admission > max((record.admission, *(m.admission for m in members)))
-            assert all(each.admission == decision.admission for each in changed)
-        leaving = [each for each in decision.admitted if each.leave]
-        if any(each.cluster not in record.names or not record.names[each.cluster].leave for each in leaving):
-            seen = {member.name: member for member in members}
-            going = sum(m.leaves or (not m.selected and m.name in names) for m in members)
-            few = going <= max(1, (summary.total + going) / 10)
-            stay = frozenset(member.name for member in members if member.selected)
-            confirmed = self.asked.get(thought.facts.confirmed) == (thought.facts.salt, stay)
-            assert few or confirmed, f"{going} of {summary.total + going} leave, and nobody said they may"
-            assert not any(seen[each.cluster].selected for each in leaving)
 
     def _check_entry(self, cluster: SimCluster, before: Entry | None, place: Admitted | None) -> None:
         """An entry came, went or moved, and was allowed to."""

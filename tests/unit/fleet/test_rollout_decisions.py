@@ -1,58 +1,26 @@
 """Which clusters may move now, one decision at a time."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from starling.api.v1alpha1 import Admitted, Rollout
-from starling.fleet import Decision, Facts, Member, decide
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NEW, OLD = "t1:new", "t1:old"
-WELL = Member(
-    name="a",
-    selected=True,
-    entry=OLD,
-    admission=3,
-    reported=OLD,
-    state="succeeded",
-    acknowledged=True,
-    listed=True,
-    reachable=True,
-    adopted=True,
-    mode="Active",
+from starling.fleet import Course, Facts, Member, decide
+from tests.unit.fleet.fleets import (
+    FACTS,
+    LEAVING,
+    NEW,
+    NOW,
+    OLD,
+    POLICY,
+    THERE,
+    WELL,
+    admitted,
+    fleet,
+    leaving,
+    names,
 )
-THERE = replace(WELL, entry=NEW, reported=NEW)
-LEAVING = replace(WELL, selected=False)
-POLICY = Rollout(max_concurrent=2, timeout="10m")
-FACTS = Facts(target=NEW, previous=NEW, last_good=OLD, admission=5)
-
-
-def fleet(member: Member, number: int, start: str = "a") -> list[Member]:
-    """Several of a kind, named in order."""
-    return [replace(member, name=f"{start}{each:03}") for each in range(number)]
-
-
-def admitted(*names: str, minutes: float = 1, admission: int = 3, restore: bool = False, leave: bool = False) -> Facts:
-    """Facts with these admitted some minutes ago, by default at the counter that entries have."""
-    since = NOW - timedelta(minutes=minutes)
-    return replace(
-        FACTS,
-        admitted=tuple(
-            Admitted(cluster=name, since=since, admission=admission, restore=restore, leave=leave) for name in names
-        ),
-    )
-
-
-def names(decision: Decision) -> list[str]:
-    """Who is admitted."""
-    return [each.cluster for each in decision.admitted]
-
-
-def leaving(decision: Decision) -> list[str]:
-    """Who is admitted to lose its entry."""
-    return [each.cluster for each in decision.admitted if each.leave]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +131,7 @@ def test_who_takes_too_long_has_failed() -> None:
     members = [stuck, *fleet(WELL, 9, "b")]
     facts = admitted("a", minutes=11)
     stopped = decide(Rollout(max_concurrent=1), facts, members, NOW)
-    assert (names(stopped), stopped.phase, stopped.summary.failed) == (["a"], "Degraded", 1)
+    assert (names(stopped), stopped.phase, stopped.summary.failed) == (["a"], "Failed", 1)
     assert "a" in stopped.message
     assert stopped.recheck_after is None
     tolerated = decide(Rollout(max_concurrent=1, max_failures="10%"), facts, members, NOW)
@@ -173,7 +141,7 @@ def test_who_takes_too_long_has_failed() -> None:
 def test_time_begins_with_the_entry() -> None:
     """Who wasn't given the target isn't too slow: it goes on holding its place."""
     decision = decide(Rollout(max_concurrent=1), admitted("a", minutes=11), [WELL, replace(WELL, name="b")], NOW)
-    assert decision.admitted == (Admitted(cluster="a", since=NOW, admission=6),)
+    assert decision.admitted == (Admitted(cluster="a", since=NOW, target=NEW, admission=6),)
     assert decision.summary.failed == 0
     paused = decide(Rollout(paused=True), admitted("a", minutes=11), [WELL], NOW)
     assert paused.admitted == decision.admitted
@@ -194,7 +162,7 @@ def test_who_never_heard_of_it_is_restored() -> None:
     assert not waiting.admitted[0].restore
     decision = decide(POLICY, admitted("a", minutes=11), [away], NOW)
     since = NOW - timedelta(minutes=11)
-    assert decision.admitted == (Admitted(cluster="a", since=since, admission=6, restore=True),)
+    assert decision.admitted == (Admitted(cluster="a", since=since, target=NEW, admission=6, restore=True),)
     assert (decision.summary.failed, decision.summary.unreachable) == (0, 1)
 
 
@@ -208,7 +176,11 @@ def test_who_never_heard_of_it_is_restored() -> None:
         pytest.param(
             replace(LEAVING, mode="Frozen"), admitted("a", minutes=11, admission=5, leave=True), id="left, frozen"
         ),
-        pytest.param(WELL, replace(admitted("a", minutes=11, admission=5), previous="t1:between"), id="another target"),
+        pytest.param(
+            WELL,
+            replace(admitted("a", minutes=11, admission=5, target="t1:between"), previous="t1:between"),
+            id="another target",
+        ),
     ],
 )
 def test_what_may_still_be_moved_is_remembered(member: Member, facts: Facts) -> None:
@@ -228,10 +200,11 @@ def test_who_was_restored_takes_its_turn() -> None:
     """It moves by a new place, and one without an entry needs no other end of the old one."""
     facts = admitted("a", restore=True, admission=5)
     assert decide(POLICY, facts, [WELL], NOW).admitted == facts.admitted
-    again = (Admitted(cluster="a", since=NOW, admission=6),)
+    again = (Admitted(cluster="a", since=NOW, target=NEW, admission=6),)
     assert decide(POLICY, facts, [replace(WELL, admission=5)], NOW).admitted == again
     without = replace(WELL, entry=None, admission=0)
-    assert decide(POLICY, facts, [without], NOW).admitted == again
+    good = (Admitted(cluster="a", since=NOW, target=OLD, admission=6),)
+    assert decide(POLICY, facts, [without], NOW).admitted == good
     assert decide(Rollout(paused=True), facts, [without], NOW).admitted == facts.admitted
 
 
@@ -239,7 +212,7 @@ def test_who_was_restored_takes_its_turn() -> None:
 def test_arriving_takes_an_entry_of_that_admission(counter: int, *, arrived: bool) -> None:
     """What a cluster said when this was the target before doesn't count."""
     decision = decide(POLICY, admitted("a", admission=5), [replace(THERE, admission=counter)], NOW)
-    assert (not decision.admitted, decision.last_good == NEW) == (arrived, arrived)
+    assert (not decision.admitted, decision.course.last_good == NEW) == (arrived, arrived)
 
 
 def test_arriving_takes_an_acknowledgement() -> None:
@@ -250,12 +223,12 @@ def test_arriving_takes_an_acknowledgement() -> None:
 
 def test_a_new_target_takes_those_along_that_move() -> None:
     """They stay admitted, with all their time, and the counter tells old records from new."""
-    facts = replace(admitted("b", minutes=9), previous="t1:between")
+    facts = replace(admitted("b", minutes=9, target="t1:between"), previous="t1:between")
     decision = decide(Rollout(max_concurrent=1), facts, [WELL, replace(WELL, name="b")], NOW)
-    assert decision.admitted == (Admitted(cluster="b", since=NOW, admission=6),)
+    assert decision.admitted == (Admitted(cluster="b", since=NOW, target=NEW, admission=6),)
     assert decision.admission == 6
     stuck = replace(WELL, entry="t1:between", reported="t1:between", state="updating")
-    facts = replace(admitted("b", minutes=11), previous="t1:between")
+    facts = replace(admitted("b", minutes=11, target="t1:between"), previous="t1:between")
     assert names(decide(Rollout(max_concurrent=1), facts, [WELL, replace(stuck, name="b")], NOW)) == ["a"]
 
 
@@ -265,7 +238,7 @@ def test_more_failures_than_may_be_stop_it(failures: int, most: int | str, *, st
     members = [*fleet(replace(THERE, state="failed"), failures), *fleet(WELL, 10 - failures, "b")]
     decision = decide(Rollout(max_failures=most), FACTS, members, NOW)
     assert (not decision.admitted) == stops
-    assert (decision.phase == "Degraded") == stops
+    assert (decision.phase == "Failed") == stops
     assert decision.summary.failed == failures
 
 
@@ -325,17 +298,19 @@ def test_the_counter_goes_on_from_what_is_there() -> None:
         pytest.param(FACTS, [THERE, replace(WELL, name="b", reachable=False)], NEW, id="one unreachable"),
         pytest.param(FACTS, [replace(WELL, reachable=False)], OLD, id="none reachable"),
         pytest.param(FACTS, [THERE, replace(THERE, name="b", state="failed")], OLD, id="one failed"),
-        pytest.param(replace(FACTS, last_good=""), fleet(WELL, 3), OLD, id="imported, shared"),
-        pytest.param(replace(FACTS, last_good=""), [WELL, replace(WELL, name="b", entry="t1:x")], "", id="not shared"),
+        pytest.param(replace(FACTS, course=Course()), fleet(WELL, 3), OLD, id="imported, shared"),
         pytest.param(
-            replace(FACTS, last_good=""), [WELL, replace(WELL, name="b", entry=None)], "", id="not all have it"
+            replace(FACTS, course=Course()), [WELL, replace(WELL, name="b", entry="t1:x")], "", id="not shared"
         ),
-        pytest.param(replace(FACTS, last_good=""), [replace(THERE, state="failed")], "", id="shared, failed"),
+        pytest.param(
+            replace(FACTS, course=Course()), [WELL, replace(WELL, name="b", entry=None)], "", id="not all have it"
+        ),
+        pytest.param(replace(FACTS, course=Course()), [replace(THERE, state="failed")], "", id="shared, failed"),
     ],
 )
 def test_last_good_is_what_all_reached(facts: Facts, members: list[Member], good: str) -> None:
     """The target is good once all that can be are at it; of a fleet found at work, what all of it runs is."""
-    assert decide(POLICY, facts, members, NOW).last_good == good
+    assert decide(POLICY, facts, members, NOW).course.last_good == good
 
 
 def test_the_summary_counts_each_once() -> None:

@@ -3,6 +3,7 @@
     Source            what to sync, and which version of it
     Cluster           a target, by push or pull
     Module            one thing for the clusters that a selector picks, rolled out; its SyncTemplate says how to sync it
+    SyncGroup         several things for such clusters, synced directly from the hub where it can connect to them
     RolloutPolicy     how fast and how carefully a change may spread; its spec, Rollout, also stands inline elsewhere
     ProxyAssemblage   all that one cluster runs, as the hub wants it: an Entry for each Module
     Assemblage        the same on the cluster itself, where each Entry becomes a
@@ -27,23 +28,21 @@ from starling.api.v1alpha1.assemblage import (
 )
 from starling.api.v1alpha1.cluster import Cluster, ClusterMode, ClusterPhase, ClusterSpec, ClusterStatus, Pull, Push
 from starling.api.v1alpha1.fields import LabelSelector, LabelSelectorRequirement, LocalSecretReference
-from starling.api.v1alpha1.module import (
-    MOST_ADMITTED,
-    Admitted,
-    Module,
-    ModuleOverride,
-    ModulePhase,
-    ModuleSpec,
-    ModuleStatus,
-    ModuleSummary,
-    PolicyReference,
-)
+from starling.api.v1alpha1.module import Module, ModuleOverride, ModuleSpec, ModuleStatus, PolicyReference
 from starling.api.v1alpha1.rolloutpolicy import (
     Rollout,
     RolloutGate,
     RolloutPolicy,
     RolloutStage,
     RolloutWindow,
+)
+from starling.api.v1alpha1.rolloutstatus import (
+    MOST_ADMITTED,
+    Admitted,
+    RolloutPhase,
+    RolloutStatus,
+    RolloutSummary,
+    StageApproval,
 )
 from starling.api.v1alpha1.source import (
     GitRef,
@@ -55,6 +54,7 @@ from starling.api.v1alpha1.source import (
     SourceStatus,
 )
 from starling.api.v1alpha1.sync import (
+    ClusterReference,
     Sync,
     SyncDrift,
     SyncObjects,
@@ -63,6 +63,7 @@ from starling.api.v1alpha1.sync import (
     SyncSpec,
     SyncStatus,
 )
+from starling.api.v1alpha1.syncgroup import GroupSync, SyncGroup, SyncGroupSpec, SyncGroupStatus
 from starling.api.v1alpha1.template import (
     Binding,
     CredentialsReference,
@@ -89,6 +90,7 @@ __all__ = [
     "Cluster",
     "ClusterMode",
     "ClusterPhase",
+    "ClusterReference",
     "ClusterSpec",
     "ClusterStatus",
     "CredentialsReference",
@@ -99,6 +101,7 @@ __all__ = [
     "GitRef",
     "GitSource",
     "GitVerification",
+    "GroupSync",
     "HelmPackage",
     "IgnoredDifferences",
     "KustomizePackage",
@@ -107,10 +110,8 @@ __all__ = [
     "LocalSecretReference",
     "Module",
     "ModuleOverride",
-    "ModulePhase",
     "ModuleSpec",
     "ModuleStatus",
-    "ModuleSummary",
     "ObjectFieldReference",
     "Package",
     "PlainPackage",
@@ -121,16 +122,23 @@ __all__ = [
     "Push",
     "Rollout",
     "RolloutGate",
+    "RolloutPhase",
     "RolloutPolicy",
     "RolloutStage",
+    "RolloutStatus",
+    "RolloutSummary",
     "RolloutWindow",
     "Source",
     "SourceArtifact",
     "SourceReference",
     "SourceSpec",
     "SourceStatus",
+    "StageApproval",
     "Sync",
     "SyncDrift",
+    "SyncGroup",
+    "SyncGroupSpec",
+    "SyncGroupStatus",
     "SyncObjects",
     "SyncOperation",
     "SyncProblem",

@@ -8,7 +8,7 @@ from starling.api.declaration import OPAQUE, Column, doc, kind
 from starling.api.meta import Fields, ReconciledStatus, Resource, Status
 from starling.api.v1alpha1.cluster import ClusterMode
 from starling.api.v1alpha1.fields import ObjectName
-from starling.api.v1alpha1.module import Digest
+from starling.api.v1alpha1.rolloutstatus import Digest
 from starling.api.v1alpha1.source import Revision
 from starling.api.v1alpha1.template import SyncTemplate
 

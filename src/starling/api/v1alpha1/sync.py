@@ -1,26 +1,55 @@
-"""Sync: one thing, kept the same on this cluster as in git."""
+"""Sync: one thing, kept the same on one cluster as in git."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from starling.api.declaration import Column, doc, kind
+from starling.api.declaration import Column, Rule, doc, kind, rules
 from starling.api.meta import Fields, ReconciledStatus, Resource
 from starling.api.v1alpha1.assemblage import Value
-from starling.api.v1alpha1.module import Count, Digest
+from starling.api.v1alpha1.fields import ObjectName
+from starling.api.v1alpha1.rolloutstatus import Count, Digest
 from starling.api.v1alpha1.source import Revision
 from starling.api.v1alpha1.template import SyncTemplate
 
-__all__ = ["Sync", "SyncDrift", "SyncObjects", "SyncOperation", "SyncProblem", "SyncSpec", "SyncStatus"]
+__all__ = [
+    "ClusterReference",
+    "Sync",
+    "SyncDrift",
+    "SyncObjects",
+    "SyncOperation",
+    "SyncProblem",
+    "SyncSpec",
+    "SyncStatus",
+]
 
 ObjectText = Annotated[str, Meta(max_length=1024)]
 Text = Annotated[str, Meta(max_length=2048)]
 
 
-class SyncSpec(SyncTemplate, frozen=True, kw_only=True):
-    """What to keep the same as in git, and how."""
+class ClusterReference(Fields, frozen=True, kw_only=True):
+    """A Cluster in the namespace of the object that names it."""
 
+    name: Annotated[ObjectName, doc("The Cluster's name.")]
+
+
+# Objects on the cluster before would be nobody's, and their record one of objects that aren't there.
+@rules(
+    Rule(
+        "has(self.cluster) == has(oldSelf.cluster)"
+        " && (!has(self.cluster) || self.cluster.name == oldSelf.cluster.name)",
+        "can't be changed: delete the Sync, and make one for the other cluster",
+        field_path=".cluster",
+    )
+)
+class SyncSpec(SyncTemplate, frozen=True, kw_only=True):
+    """What to keep the same as in git, where, and how."""
+
+    cluster: Annotated[
+        ClusterReference | None,
+        doc("The Cluster that it goes to, which the hub connects to; absent: where this is. It can't be changed."),
+    ] = None
     suspend: Annotated[bool, doc("Whether to leave everything alone for now.")] = False
     unit: Annotated[
         str,
@@ -105,13 +134,14 @@ class SyncStatus(ReconciledStatus, frozen=True, kw_only=True):
     plural="syncs",
     short_names=("sy",),
     columns=(
+        Column("Cluster", ".spec.cluster.name", "The Cluster that it goes to."),
         Column("Readiness", ".status.readiness", "How ready its objects are."),
         Column("Objects", ".status.objects.total", "How many objects it has.", type="integer"),
         Column("Revision", ".status.lastAppliedRevision", "The exact version that was applied last."),
     ),
 )
 class Sync(Resource, frozen=True, kw_only=True):
-    """A Sync keeps one thing on this cluster the same as in git."""
+    """A Sync keeps one thing the same as in git, where it is itself or on a Cluster that it names."""
 
-    spec: Annotated[SyncSpec, doc("What to keep the same as in git, and how.")]
+    spec: Annotated[SyncSpec, doc("What to keep the same as in git, where, and how.")]
     status: Annotated[SyncStatus, doc("How it stands; never written by hand.")] = SyncStatus()

@@ -104,7 +104,7 @@ class HelmPackage(Fields, frozen=True, kw_only=True):
     values_from: Annotated[
         tuple[ValuesReference, ...],
         Meta(max_length=32),
-        doc("Values in ConfigMaps and Secrets of the cluster where it is synced; later ones win."),
+        doc("Values in ConfigMaps and Secrets of the cluster that has the Sync; later ones win."),
     ] = ()
 
 
@@ -145,7 +145,7 @@ class IgnoredDifferences(Fields, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=253), doc("Their name.")] = ""
     namespace: Annotated[str, Meta(max_length=63), doc("Their namespace.")] = ""
     json_pointers: Annotated[
-        tuple[JsonPointer, ...], Meta(min_length=1, max_length=64), doc("The fields, such as /spec/replicas.")
+        tuple[JsonPointer, ...], Meta(min_length=1, max_length=16), doc("The fields, such as /spec/replicas.")
     ]
 
 
