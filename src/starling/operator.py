@@ -23,14 +23,11 @@ from starling.api import (
     PLATFORM_NAMESPACE,
     Assemblage,
     Cluster,
-    Module,
     Resource,
-    RolloutPolicy,
     Source,
     Sync,
     Upstream,
 )
-from starling.api.v1alpha1 import ProxyAssemblage
 from starling.controllers.assemblage import AssemblageController
 from starling.controllers.assembler import Assembler
 from starling.controllers.cluster import ClusterController
@@ -41,12 +38,11 @@ from starling.controllers.module import ModuleController
 from starling.controllers.presence import CLUSTER_LABEL, ClusterLease, LeaseWatch, Presence
 from starling.controllers.push import PushController
 from starling.controllers.repositories import Repositories
-from starling.controllers.revisions import MODULE_LABEL, REVISIONS, Revision, Revisions
 from starling.controllers.secrets import SECRETS, Secrets
 from starling.controllers.source import SourceController, tidy
-from starling.controllers.sync import SyncController, SyncSettings
+from starling.controllers.sync import SyncController, SyncSettings, SyncWorld
+from starling.controllers.syncgroup import SyncGroupController
 from starling.controllers.upstream import UpstreamController, UpstreamSettings
-from starling.controllers.views import Proxy
 from starling.controllers.world import World
 from starling.files import private_folder
 from starling.kube import EVERYTHING, AccessSource, Client, Named, Selection
@@ -79,9 +75,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
-    """How an agent runs. `heartbeat` is in seconds."""
+    """How an agent runs. `heartbeat` is in seconds.
+
+    `give_up_after` is for how many seconds the deletion of a Sync waits for another cluster that doesn't answer.
+    """
 
     heartbeat: float = 60.0
+    give_up_after: float = 600.0
 
 
 class _Process:
@@ -105,6 +105,10 @@ class _Process:
     ) -> Informer[T]:
         """Follow one of our kinds, decoded to what `into` names."""
         return group.informer(Informer(self.client, kind.declaration.resource, into, selection))
+
+    def kubeconfigs(self, group: Group, of: str) -> Informer[Secret]:
+        """Follow the Secrets that hold kubeconfigs of `cluster`s, or of an `upstream`."""
+        return group.informer(Informer(self.client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}={of}")))
 
     async def run(self, *groups: tuple[str, Callable[[], Group]]) -> None:
         """Run groups, each while it has its lease, until cancelled."""
@@ -163,23 +167,15 @@ async def run_controller(access: AccessSource, settings: Settings) -> None:
 def _hub(process: _Process) -> Group:
     client, recorder = process.client, process.recorder
     group, presence = Group("starling-controller"), Presence()
-    history = group.informer(Informer(client, REVISIONS, Revision, Selection(labels=MODULE_LABEL)))
-    world = World(
-        sources=process.informer(group, Source, Source),
-        clusters=process.informer(group, Cluster, Cluster),
-        modules=process.informer(group, Module, Module),
-        policies=process.informer(group, RolloutPolicy, RolloutPolicy),
-        proxies=process.informer(group, ProxyAssemblage, Proxy),
-        revisions=Revisions(client, history),
-    )
+    world = World.followed(client, group)
     leases = group.informer(Informer(client, LEASES, ClusterLease, Selection(labels=CLUSTER_LABEL)))
     ClusterController(client, presence, recorder).join(group, world)
     ModuleController(client, process.repositories, process.secrets, recorder).join(group, world)
+    SyncGroupController(client, process.repositories, process.secrets, recorder).join(group, world)
     Assembler(client, process.secrets, recorder, process.settings.instance).join(group, world)
     LeaseWatch(presence).join(group, leases)
-    kubeconfigs = group.informer(Informer(client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}=cluster")))
     PushController(client, presence, settings=DeliverySettings(lost_after=process.settings.lost_after)).join(
-        group, world.clusters, world.proxies, kubeconfigs
+        group, world.clusters, world.proxies, process.kubeconfigs(group, "cluster")
     )
     return group
 
@@ -196,21 +192,24 @@ async def run_agent(access: AccessSource, settings: AgentSettings) -> None:
 
 def _agent(process: _Process, access: AccessSource, settings: AgentSettings) -> Group:
     client, group = process.client, Group("starling-agent")
-    sources = process.informer(group, Source, Source)
-    assemblages = process.informer(group, Assemblage, Assemblage)
-    syncs = process.informer(group, Sync, Sync)
+    world = SyncWorld(
+        syncs=process.informer(group, Sync, Sync),
+        sources=process.informer(group, Source, Source),
+        assemblages=process.informer(group, Assemblage, Assemblage),
+        clusters=process.informer(group, Cluster, Cluster),  # there are none but on a hub
+        kubeconfigs=process.kubeconfigs(group, "cluster"),
+    )
     upstreams = process.informer(group, Upstream, Upstream)
-    kubeconfigs = group.informer(Informer(client, SECRETS, Secret, Selection(labels=f"{KUBECONFIG_LABEL}=upstream")))
-    AssemblageController(client).join(group, assemblages, syncs)
+    AssemblageController(client).join(group, world.assemblages, world.syncs)
     SyncController(
         client,
         access,
         process.repositories,
         process.secrets,
         process.recorder,
-        settings=SyncSettings(instance=settings.instance),
-    ).join(group, syncs, sources, assemblages)
+        settings=SyncSettings(instance=settings.instance, give_up_after=settings.give_up_after),
+    ).join(group, world)
     UpstreamController(
         client, settings=UpstreamSettings(heartbeat_every=settings.heartbeat, identity=process.identity)
-    ).join(group, upstreams, kubeconfigs)
+    ).join(group, upstreams, process.kubeconfigs(group, "upstream"))
     return group

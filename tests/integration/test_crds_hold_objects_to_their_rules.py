@@ -26,7 +26,7 @@ def served(kubectl: Kubectl) -> Iterator[None]:
     names = [f"crd/{each.declaration.crd_name}" for each in KINDS]
     assert kubectl("wait", "--for=condition=Established", "--timeout=30s", *names).returncode == 0
     yield
-    kubectl("delete", "source/tried", "rolloutpolicy/tried", "--ignore-not-found")
+    kubectl("delete", "source/tried", "rolloutpolicy/tried", "sync/tried", "--ignore-not-found")
 
 
 def manifest(kind: str, spec: Spec) -> str:
@@ -316,3 +316,22 @@ def test_stages_of_two_writers_do_not_mix(kubectl: Kubectl) -> None:
     assert 'conflict with "eu": .spec.stages' in refused.stderr
     forced = json.loads(apply("us", "--force-conflicts").stdout)
     assert [each["name"] for each in forced["spec"]["stages"]] == ["us"]
+
+
+@pytest.mark.parametrize("before", [None, "eu-1"], ids=["here", "a cluster"])
+@pytest.mark.parametrize("after", [None, "eu-1", "us-1"], ids=["here", "the same", "another"])
+def test_a_sync_stays_on_its_cluster(kubectl: Kubectl, before: str | None, after: str | None) -> None:
+    """Where a Sync goes can't be changed, neither to a cluster nor from one; all else can."""
+
+    def applied(cluster: str | None, path: str) -> CompletedProcess[str]:
+        where = {"cluster": {"name": cluster}} if cluster is not None else {}
+        return kubectl(*APPLY, input=manifest("Sync", {"source": {"name": "s"}, "path": path, **where}))
+
+    kubectl("delete", "sync/tried", "--ignore-not-found")
+    assert applied(before, "one").returncode == 0
+    again = applied(after, "two")
+    if before == after:
+        assert again.returncode == 0, again.stderr
+    else:
+        assert "spec.cluster: Invalid value" in again.stderr
+        assert "can't be changed: delete the Sync, and make one for the other cluster" in again.stderr

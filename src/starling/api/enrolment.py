@@ -22,6 +22,7 @@ from starling.kube import Ref, Resource
 __all__ = [
     "AGENT",
     "account_name",
+    "agent_account",
     "agent_installation",
     "credentials_name",
     "downstream_documents",
@@ -153,20 +154,29 @@ def agent_installation(image: str) -> list[Document]:
         [
             document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),
             *crds(),
-            document("v1", "ServiceAccount", AGENT),
-            # It applies whatever git says, kinds that nobody has thought of yet among them; outside the platform
-            # namespace it acts as the account of the unit's own namespace.
-            document(
-                f"{_RBAC}/v1",
-                "ClusterRoleBinding",
-                AGENT,
-                namespaced=False,
-                roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
-                subjects=[{"kind": "ServiceAccount", "name": AGENT, "namespace": PLATFORM_NAMESPACE}],
-            ),
+            *agent_account(),
             deployment(AGENT, image, "agent"),
         ]
     )
+
+
+def agent_account() -> list[Document]:
+    """The account that the agent has, and what it may do, be that on a cluster or on the hub.
+
+    It applies whatever git says, kinds that nobody has thought of yet among them; outside the platform namespace it
+    acts as the account of the unit's own namespace.
+    """
+    return [
+        document("v1", "ServiceAccount", AGENT),
+        document(
+            f"{_RBAC}/v1",
+            "ClusterRoleBinding",
+            AGENT,
+            namespaced=False,
+            roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+            subjects=[{"kind": "ServiceAccount", "name": AGENT, "namespace": PLATFORM_NAMESPACE}],
+        ),
+    ]
 
 
 def _cluster(name: str, namespace: str, labels: Mapping[str, str], allowed: Sequence[str]) -> Document:

@@ -1,21 +1,22 @@
-"""What a hub must hold before Starling can work there: kinds, namespace, the controller's account, roles.
+"""What a hub must hold before Starling can work there: kinds, namespace, accounts of controller and agent, roles.
 
 Rights follow from the kinds there are. The controller reads its own kinds and writes their status. Of specs it writes
-only those of ProxyAssemblages, which are its own; of Clusters and Modules it patches metadata: finalizers, and labels
-that a cluster may choose. It reads Secrets wherever Sources and Clusters are (git credentials by name; kubeconfigs it
-watches, by a label, which no role can be narrowed to), and writes the one per cluster that holds copies of what this
-cluster needs.
+only those of ProxyAssemblages and of SyncGroups' Syncs, which are its own; of Clusters, Modules and SyncGroups it
+patches metadata: finalizers, and labels that a cluster may choose. It reads Secrets wherever Sources and Clusters are
+(git credentials by name; kubeconfigs it watches, by a label, which no role can be narrowed to), and writes the one per
+cluster that holds copies of what this cluster needs. The agent is what it is on clusters.
 """
 
 from starling.api.crds import KINDS, crds
 from starling.api.declaration import Declaration
 from starling.api.deployment import deployment
 from starling.api.documents import PLATFORM_NAMESPACE, Document, document, rule, separate
+from starling.api.enrolment import AGENT, agent_account
 
 __all__ = ["CONTROLLER", "installation"]
 
 CONTROLLER = "starling-controller"
-WRITTEN = ("sources", "clusters", "modules", "proxyassemblages")
+WRITTEN = ("sources", "clusters", "modules", "syncgroups", "proxyassemblages")
 """The kinds whose status a hub writes; that of the others is written on clusters."""
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -24,13 +25,18 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
 
 def installation(image: str = "", instance: str = "fleet") -> list[Document]:
-    """Everything to apply to a hub, in an order that works; with an image, the controller runs there, too."""
+    """Everything to apply to a hub, in an order that works; with an image, controller and agent run there, too."""
+    running = [
+        deployment(name, image, command, "--instance", instance)
+        for name, command in ((CONTROLLER, "controller"), (AGENT, "agent"))
+    ]
     documents = [
         document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),
         *crds(),
         *_user_roles(),
         *_controller_account(),
-        *([deployment(CONTROLLER, image, "controller", "--instance", instance)] if image else []),
+        *agent_account(),
+        *(running if image else []),
     ]
     return separate(documents)
 
@@ -40,7 +46,8 @@ def _controller_account() -> list[Document]:
         rule(Declaration.group, _plurals(), _READ),
         rule(Declaration.group, [f"{each}/status" for each in WRITTEN], ["patch"]),
         rule(Declaration.group, ["proxyassemblages"], ["create", "delete", "patch"]),
-        rule(Declaration.group, ["clusters", "modules"], ["patch"]),
+        rule(Declaration.group, ["clusters", "modules", "syncgroups"], ["patch"]),
+        rule(Declaration.group, ["syncs"], ["create", "delete", "patch"]),  # those of SyncGroups
         rule("apps", ["controllerrevisions"], [*_READ, "create", "delete"]),
         rule("", ["secrets"], [*_READ, "create", "patch"]),
         rule("", ["namespaces"], ["get"]),

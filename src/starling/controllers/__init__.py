@@ -12,7 +12,8 @@ On the cluster:
 
     upstream      to a hub that the cluster can reach: a Delivery, heartbeats, the token's renewal
     assemblage    entries → Syncs, and how they stand
-    sync          the engine's adapter: Syncs as its units, sources and rendering as its generator
+    sync          the engine's adapter: Syncs as its units, sources and rendering as its generator; on a hub, for
+                  clusters that Syncs name, too
 
 `delivery` is the same in both directions: ProxyAssemblage → Assemblage, and back how it stands. `repositories` and
 `secrets` are what several need. Controllers never call one another: they write specs and learn outcomes by watching.

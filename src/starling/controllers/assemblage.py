@@ -20,8 +20,8 @@ from starling.runtime import Controller, Group, Informer, Key, Result, key_of
 __all__ = ["FINALIZER", "AssemblageController", "Outcome", "again", "sync_document", "sync_spec", "told"]
 
 FINALIZER: Final = "starling.dev/assemblage"
-_NOT_OURS: Final = frozenset({"suspend"})
-"""Fields of a Sync's spec that stay as people on the cluster have them."""
+_NOT_OURS: Final = frozenset({"cluster", "suspend"})
+"""Fields of a Sync's spec that stay as people on the cluster have them; one that names a cluster is refused."""
 
 REFUSALS: Final = (BadRequest, Forbidden, InputError, Invalid, TooLarge)
 """What the same write meets again until someone changes what is wrong: a policy, a quota, the kind, the entry."""
@@ -232,7 +232,7 @@ def sync_document(assemblage: Assemblage, name: str, spec: SyncSpec) -> dict[str
 
 
 def _ours(spec: SyncSpec) -> SyncSpec:
-    return msgspec.structs.replace(spec, suspend=False)
+    return msgspec.structs.replace(spec, suspend=False, cluster=None)
 
 
 def _controls(assemblage: Assemblage, sync: Sync) -> bool:

@@ -1,24 +1,35 @@
 """The assembler, only writer of proxies' specs: all that one cluster runs, compiled from all Modules in one write."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
-from starling.api import Cluster, Module, ProxyAssemblage
+from starling.api import Cluster, Module, ProxyAssemblage, SyncGroup
 from starling.api.v1alpha1 import AssemblageSpec, Entry
 from starling.controllers.cluster import key_of
 from starling.controllers.cluster_credentials import ClusterCredentials
 from starling.controllers.entries import described
+from starling.controllers.groups import part_claims, parts_in
 from starling.controllers.secrets import Secrets, credentials_name
 from starling.controllers.views import Proxy
 from starling.controllers.world import World
 from starling.controllers.writing import owned_by
 from starling.errors import InputError
-from starling.fleet import Claim, adopt, assemble, check_size, make_entry, selects, size_of
+from starling.fleet import (
+    Claim,
+    ModuleRevision,
+    adopt,
+    assemble,
+    check_size,
+    make_entry,
+    part_name,
+    selects,
+    size_of,
+)
 from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result
 
@@ -51,6 +62,7 @@ class Assembler:
         self._controller = group.controller(Controller("assembler", self.reconcile, at_once=16, clock=self._clock))
         world.clusters.listen(self._cluster_changed)
         world.modules.listen(self._module_changed)
+        world.groups.listen(self._group_changed)
         world.proxies.listen(self._proxy_changed)
 
     async def reconcile(self, key: Key) -> Result | None:
@@ -103,7 +115,8 @@ class Assembler:
             found = adopt(before, status)
             syncs, adopted = found.syncs, found.adopted
         elif adopted and cluster.metadata.deletion_timestamp is None:
-            syncs = assemble(syncs, self._claims(cluster, proxy))
+            claims = [*self._claims(cluster, proxy), *self._group_claims(cluster, proxy)]
+            syncs = assemble(syncs, claims)
         return AssemblageSpec(
             instance=self._instance,
             mode=cluster.spec.mode,
@@ -131,7 +144,7 @@ class Assembler:
             found.append(
                 Claim(
                     module=called,
-                    target=module.status.target,
+                    target=(admitted.target if admitted is not None else "") or module.status.target,
                     admission=module.status.admission,
                     admitted=admitted.admission if admitted is not None and not deleting else None,
                     restore=admitted is not None and admitted.restore,
@@ -144,6 +157,28 @@ class Assembler:
             )
         return found
 
+    def _group_claims(self, cluster: Cluster, proxy: ProxyAssemblage) -> list[Claim]:
+        """What each SyncGroup says of a cluster that dials in; to the others it goes by itself."""
+        namespace, name = cluster.metadata.namespace, cluster.metadata.name
+        if cluster.spec.pull is None:
+            return []
+        about, credentials = described(cluster), credentials_name(self._instance)
+        view = msgspec.convert(msgspec.to_builtins(proxy), Proxy)
+        found: list[Claim] = []
+        for group in self._world.groups.items():
+            deleting = group.metadata.deletion_timestamp is not None
+            if group.metadata.namespace != namespace or (cluster.spec.mode != "Active" and not deleting):
+                continue
+
+            def make(part: str, revision: ModuleRevision, called: str = group.metadata.name) -> Entry | None:
+                unit = f"{self._instance}/{namespace}/SyncGroup.{called}.{part}@{name}"
+                entry = part_name(called, part)
+                return self._made(revision, about, name=entry, unit=unit, credentials=credentials)
+
+            parts = parts_in(group, self._world, cluster, view)
+            found += [claim for _, claim in part_claims(group, self._world, cluster, parts, make)]
+        return found
+
     def _maker(self, module: Module, about: dict[str, Any]) -> Callable[[str], Entry | None]:
         namespace, called = module.metadata.namespace, module.metadata.name
         cluster = about["metadata"]["name"]
@@ -153,14 +188,18 @@ class Assembler:
             if revision is None:
                 return None
             unit = f"{self._instance}/{namespace}/Module.{called}@{cluster}"
-            credentials = credentials_name(self._instance)
-            try:
-                return make_entry(revision, about, name=called, unit=unit, admission=0, credentials=credentials)
-            except InputError as error:  # its other Modules go on
-                LOG.warning("%s/%s: the entry of Module %s stays as it is: %s", namespace, cluster, called, error)
-                return None
+            return self._made(revision, about, name=called, unit=unit, credentials=credentials_name(self._instance))
 
         return make
+
+    def _made(
+        self, revision: ModuleRevision, about: dict[str, Any], *, name: str, unit: str, credentials: str
+    ) -> Entry | None:
+        try:
+            return make_entry(revision, about, name=name, unit=unit, admission=0, credentials=credentials)
+        except InputError as error:  # what else the cluster has goes on
+            LOG.warning("%s: the entry %s stays as it is: %s", about["metadata"]["name"], name, error)
+            return None
 
     async def _create(self, cluster: Cluster) -> None:
         """A proxy that knows nothing yet of what the cluster runs."""
@@ -207,15 +246,21 @@ class Assembler:
             self._controller.add(key_of(after))
 
     def _module_changed(self, before: Module | None, after: Module | None) -> None:
+        if before is not None and after is not None:  # what begins is compiled anyway; what is gone leaves its entries
+            self._moved(before, after, [after.metadata.name])
+
+    def _group_changed(self, before: SyncGroup | None, after: SyncGroup | None) -> None:
+        if before is not None and after is not None:
+            self._moved(before, after, [part_name(after.metadata.name, each.name) for each in after.spec.syncs])
+
+    def _moved(self, before: Module | SyncGroup, after: Module | SyncGroup, entries: Sequence[str]) -> None:
         """Those clusters compile anew whose admission has changed; all that have it if it is to be removed."""
-        if before is None or after is None:
-            return  # what begins is compiled anyway; what has gone leaves its entries alone
         namespace = after.metadata.namespace
         for admitted in set(after.status.admitted) - set(before.status.admitted):
             self._controller.add_after(Key(namespace, admitted.cluster), GATHER)
         if after.status.phase == "Removing" and before.status.phase != "Removing":
             for proxy in self._world.proxies.items():
-                if proxy.metadata.namespace == namespace and proxy.entry(after.metadata.name) is not None:
+                if proxy.metadata.namespace == namespace and any(proxy.entry(each) is not None for each in entries):
                     self._controller.add(proxy.key)
             for admitted in after.status.admitted:  # an entry may be about to be written
                 self._controller.add(Key(namespace, admitted.cluster))

@@ -9,6 +9,7 @@ from starling.api import Cluster, ObjectMeta
 from starling.api.enrolment import credentials_name
 from starling.api.meta import Fields
 from starling.api.v1alpha1 import Entry
+from starling.controllers.groups import revision_of_entry
 from starling.controllers.secrets import SECRETS, Secrets, packed
 from starling.controllers.world import World
 from starling.controllers.writing import owned_by
@@ -65,20 +66,19 @@ class ClusterCredentials:
         return EVERY if names else None
 
     def _needed(self, cluster: Cluster, entries: Iterable[Entry]) -> set[str]:
-        """The Secrets that Modules which go there need there.
+        """The Secrets that what goes there needs there.
 
-        By the Modules' own history, never by what entries say: those that were imported are the cluster's word, and it
-        may name any Secret.
+        By the history of Modules and SyncGroups, never by what entries say: those that were imported are the cluster's
+        word, and it may name any Secret.
         """
-        namespace, found = cluster.metadata.namespace, set()
+        found = set()
         for entry in entries:
-            module = self._world.modules.get(Key(namespace, entry.name))
-            revision = self._world.revisions.get(module, entry.target) if module is not None else None
-            if module is None or revision is None or revision.source.secret_ref is None:
+            made = revision_of_entry(self._world, cluster.metadata.namespace, entry.name, entry.target)
+            if made is None or made[1].source.secret_ref is None:
                 continue
             # One that we made stays whole until it goes, also while the cluster waits to be left.
-            if entry.admission or selects(module.spec.selector, cluster.metadata.labels):
-                found.add(revision.source.secret_ref.name)
+            if entry.admission or selects(made[0], cluster.metadata.labels):
+                found.add(made[1].source.secret_ref.name)
         return found
 
     async def _is_there(self, key: Key, cluster: Cluster) -> bool:

@@ -26,6 +26,7 @@ def members_of(module: Module, world: World) -> list[Member]:
             Member(
                 name=cluster.metadata.name,
                 selected=selected,
+                labels=cluster.metadata.labels,
                 entry=entry.target if entry is not None else None,
                 admission=entry.admission if entry is not None else 0,
                 reported=state.target if state is not None else "",

@@ -1,72 +1,79 @@
-"""A Module's history: one ControllerRevision per target, written before any status names it, never changed."""
+"""The history of what is rolled out: one ControllerRevision per target, written before any status names it."""
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from starling.api import Module, ObjectMeta
+from starling.api import ObjectMeta, Resource
 from starling.api.meta import Fields
 from starling.controllers.writing import owned_by
 from starling.errors import InputError
-from starling.fleet import ModuleRevision
-from starling.kube import AlreadyExists, Client, NotFound, Resource
+from starling.kube import AlreadyExists, Client, NotFound
+from starling.kube import Resource as Served
 from starling.objects import digest, short_digest
 from starling.runtime import Informer
 
-__all__ = ["MODULE_LABEL", "REVISIONS", "Revision", "Revisions"]
+__all__ = ["GROUP_LABEL", "MODULE_LABEL", "REVISIONS", "Revision", "Revisions"]
 
-REVISIONS: Final = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", namespaced=True)
+REVISIONS: Final = Served("apps", "v1", "ControllerRevision", "controllerrevisions", namespaced=True)
 MODULE_LABEL: Final = "starling.dev/module"
+GROUP_LABEL: Final = "starling.dev/syncgroup"
 KEPT: Final = 10
 
 
+class Known(Protocol):
+    """What a target stands for."""
+
+    @property
+    def target(self) -> str:
+        """The target."""
+        ...
+
+
+R = TypeVar("R", bound=Known)
+
+
 class Revision(Fields, frozen=True, kw_only=True):
-    """A ControllerRevision with a Module's label. Anybody may have written it: `known` tells whether it is of ours."""
+    """A ControllerRevision with a label of ours. Anybody may have written it: what it holds is read with care."""
 
     metadata: ObjectMeta
     data: Any = None
     revision: int = 0
 
-    def known(self) -> ModuleRevision | None:
-        """What a target stands for; None if this can't be read, which mustn't keep the others from being read."""
-        try:
-            return msgspec.convert(self.data, ModuleRevision)
-        except msgspec.ValidationError:
-            return None
 
-
-class Written(NamedTuple):
+class Written(NamedTuple, Generic[R]):
     """One that is known."""
 
     name: str
     number: int
-    data: ModuleRevision
+    data: R
 
 
-class Revisions:
-    """Reads them from an informer, and writes new ones."""
+class Revisions(Generic[R]):
+    """Reads them from an informer, and writes new ones, with a label; `into` is what they hold."""
 
-    def __init__(self, client: Client, informer: Informer[Revision]) -> None:
+    def __init__(self, client: Client, informer: Informer[Revision], label: str, into: type[R]) -> None:
         self._client = client
         self._informer = informer
-        self._found: dict[str, dict[str, Written]] = {}
+        self._label, self._into = label, into
+        self._found: dict[str, dict[str, Written[R]]] = {}
         informer.listen(self._changed)
 
-    def of(self, module: Module) -> dict[str, Written]:
-        """A Module's revisions by target; those of another one of its name, that was deleted, aren't its own."""
-        return self._found.get(module.metadata.uid, {})
+    def of(self, owner: Resource) -> dict[str, Written[R]]:
+        """An object's revisions by target; those of another one of its name, that was deleted, aren't its own."""
+        return self._found.get(owner.metadata.uid, {})
 
-    def get(self, module: Module, target: str) -> ModuleRevision | None:
+    def get(self, owner: Resource, target: str) -> R | None:
         """What a target stands for, if that is still known."""
-        found = self.of(module).get(target)
+        found = self.of(owner).get(target)
         return found.data if found is not None else None
 
-    async def ensure(self, module: Module, data: ModuleRevision) -> None:
+    async def ensure(self, owner: Resource, data: R) -> None:
         """Have a target written down; what it stands for never changes."""
-        meta = module.metadata
-        known = self.of(module)
+        meta = owner.metadata
+        known = self.of(owner)
         if data.target in known:
             return
         number = max((each.number for each in known.values()), default=0) + 1
@@ -76,8 +83,8 @@ class Revisions:
             "metadata": {
                 "name": f"{meta.name}-{short_digest(digest([meta.uid, data.target]))}",
                 "namespace": meta.namespace,
-                "labels": {MODULE_LABEL: _label(meta.name)},
-                "ownerReferences": [owned_by(module)],
+                "labels": {self._label: _label(meta.name)},
+                "ownerReferences": [owned_by(owner)],
             },
             "revision": number,
             "data": msgspec.to_builtins(data),
@@ -87,32 +94,39 @@ class Revisions:
         except AlreadyExists:
             answer = await self._client.get(REVISIONS.ref(body["metadata"]["name"], meta.namespace))
         written = answer.decode(Revision)
-        if (there := written.known()) is None or there.target != data.target:
+        if (there := self._known(written)) is None or there.target != data.target:
             raise InputError(
                 f"ControllerRevision {meta.namespace}/{written.metadata.name} isn't Starling's, and in its way",
                 hint="delete it",
             )
         self._informer.learn(written)
 
-    async def tidy(self, module: Module, in_use: Iterable[str]) -> None:
+    async def tidy(self, owner: Resource, in_use: Iterable[str]) -> None:
         """Take away the oldest beyond ten that nobody is at."""
-        meta, needed = module.metadata, set(in_use)
-        known = sorted(self.of(module).values(), key=lambda each: each.number, reverse=True)
+        meta, needed = owner.metadata, set(in_use)
+        known = sorted(self.of(owner).values(), key=lambda each: each.number, reverse=True)
         for each in known[KEPT:]:
             if each.data.target not in needed:
                 with suppress(NotFound):
                     await self._client.delete(REVISIONS.ref(each.name, meta.namespace))
 
     def _changed(self, before: Revision | None, after: Revision | None) -> None:
-        if before is not None and (was := before.known()) is not None:
+        if before is not None and (was := self._known(before)) is not None:
             self._found.get(_place(before), {}).pop(was.target, None)
-        if after is not None and (now := after.known()) is not None:
+        if after is not None and (now := self._known(after)) is not None:
             found = self._found.setdefault(_place(after), {})
             found[now.target] = Written(after.metadata.name, after.revision, now)
 
+    def _known(self, revision: Revision) -> R | None:
+        """What a target stands for; None if this can't be read, which mustn't keep the others from being read."""
+        try:
+            return msgspec.convert(revision.data, self._into)
+        except msgspec.ValidationError:
+            return None
+
 
 def _place(revision: Revision) -> str:
-    return next((each.uid for each in revision.metadata.owner_references if each.kind == "Module"), "")
+    return next((each.uid for each in revision.metadata.owner_references if each.controller), "")
 
 
 def _label(name: str) -> str:

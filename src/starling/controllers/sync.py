@@ -1,30 +1,34 @@
-"""Sync: the engine's adapter. Syncs are its units, sources and rendering its generator, this cluster its only one."""
+"""Sync: the engine's adapter. Syncs are its units, sources and rendering its generator.
 
-import asyncio
-from collections.abc import AsyncIterator
+Its clusters are the one where this is and, on a hub, those that Syncs name.
+"""
+
 from typing import Final
 
 from starling.aio import SYSTEM_CLOCK, Clock
-from starling.api import Assemblage, Condition, Source, Sync
+from starling.api import Condition, Sync
 from starling.api.v1alpha1 import SyncStatus
 from starling.controllers.renders import Renders
 from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
+from starling.controllers.sync_clusters import SyncClusters
 from starling.controllers.sync_manifests import SyncManifests
+from starling.controllers.sync_records import Records
 from starling.controllers.sync_status import bare_revision
 from starling.controllers.sync_store import SyncStore
-from starling.controllers.sync_units import HERE, SyncSettings
-from starling.engine import ClusterAccess, Engine, Phase, ReconciliationSettings, SyncCompleted
+from starling.controllers.sync_units import SyncSettings
+from starling.controllers.sync_world import SyncWorld
+from starling.engine import Engine, Phase, ReconciliationSettings, SyncCompleted
 from starling.kube import AccessSource, Client
-from starling.runtime import Group, Informer, ObjectReference, Recorder
+from starling.runtime import Group, ObjectReference, Recorder
 
-__all__ = ["SyncController", "SyncSettings"]
+__all__ = ["SyncController", "SyncSettings", "SyncWorld"]
 
 DEFAULTS: Final = SyncSettings()
 
 
 class SyncController:
-    """Keeps what this cluster's Syncs say. All that changes is in the store and the engine that it makes."""
+    """Keeps what Syncs say. All that changes is in the stores and the engine that it makes."""
 
     def __init__(
         self,
@@ -45,18 +49,22 @@ class SyncController:
         self._settings = settings
         self._clock = clock
 
-    def join(
-        self, group: Group, syncs: Informer[Sync], sources: Informer[Source], assemblages: Informer[Assemblage]
-    ) -> Engine:
+    def join(self, group: Group, world: SyncWorld) -> Engine:
         """Run with a group, on informers of all namespaces; the engine that will do the work."""
-        store = SyncStore(
-            self._client, syncs, sources, assemblages, self._settings, wrote=self._wrote, clock=self._clock
+        client, clock, settings = self._client, self._clock, self._settings
+        records = Records(client, world.syncs, self._wrote, clock)
+        store = SyncStore(client, world, records, settings, let_go=self._let_go, clock=clock)
+        renders = Renders(client)
+
+        def connected(cluster: str) -> Client | None:
+            return engine.client(cluster)
+
+        manifests = SyncManifests(
+            client, store, self._repositories, self._secrets, renders, connected=connected, clock=clock
         )
-        renders = Renders(self._client)
-        manifests = SyncManifests(self._client, store, self._repositories, self._secrets, renders, clock=self._clock)
         engine = Engine(
-            ReconciliationSettings(), _ThisCluster(self._access), manifests, store,
-            limits=self._settings.limits, clock=self._clock,
+            ReconciliationSettings(), SyncClusters(self._access, world, clock=clock), manifests, store,
+            limits=settings.limits, clock=clock,
         )  # fmt: skip
         engine.on_status(store.seen)
         engine.on_sync_completed(lambda completed: self._completed(store.sync_of(completed.unit.id), completed))
@@ -69,7 +77,7 @@ class SyncController:
             number = self._settings.processors
             await engine.run(status_processors=number, operation_processors=number)
 
-        syncs.listen(forget)
+        world.syncs.listen(forget)
         group.task(store.run)
         group.task(run)
         return engine
@@ -95,25 +103,12 @@ class SyncController:
         if now is not None and not failed and (was is None or was.message != now.message):
             self._tell(before, now.reason, now.message, warning=True)
 
+    def _let_go(self, sync: Sync, message: str) -> None:
+        self._tell(sync, "LeftBehind", message, warning=True)
+
     def _tell(self, sync: Sync, reason: str, message: str, *, warning: bool = False) -> None:
         self._recorder.event(ObjectReference.of(sync), reason, message, warning=warning, action="Sync")
 
 
 def _stalled(status: SyncStatus) -> Condition | None:
     return next((each for each in status.conditions if each.type == "Stalled"), None)
-
-
-class _ThisCluster:
-    """The engine's CredentialsStore: one cluster, reached the same way for ever."""
-
-    def __init__(self, access: AccessSource) -> None:
-        self._access = ClusterAccess(access)
-
-    async def get_cluster(self, name: str) -> ClusterAccess | None:
-        """Access to this cluster; there is no other."""
-        return self._access if name == HERE else None
-
-    async def watch_clusters(self) -> AsyncIterator[str]:
-        """Nothing, for ever."""
-        await asyncio.Event().wait()
-        yield HERE

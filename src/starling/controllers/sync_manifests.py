@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,11 +17,11 @@ from starling.controllers.repositories import Repositories
 from starling.controllers.secrets import Secrets
 from starling.controllers.sync_status import marked_revision
 from starling.controllers.sync_store import Given, Note, SyncStore
-from starling.controllers.sync_units import DEFAULT_ACCOUNT, account_of, variables
+from starling.controllers.sync_units import DEFAULT_ACCOUNT, HERE, account_of, variables
 from starling.engine import Problem, Unit
 from starling.errors import InputError, StarlingError
 from starling.fleet import TRANSIENT
-from starling.kube import Client, NotFound, Resource
+from starling.kube import Client, Closed, NotFound, Resource
 from starling.objects import Manifest, digest
 from starling.rendering import KUBE_VERSION, Package, Request, ValuesFrom, resolve, substitute
 from starling.runtime import key_of
@@ -60,7 +60,10 @@ class Wanted:
 
 
 class SyncManifests:
-    """Renders Syncs, and keeps what was rendered. Mutable: the cluster's version, and who failed how often."""
+    """Renders Syncs, and keeps what was rendered. Mutable: the clusters' versions, and who failed how often.
+
+    `connected` is the engine's client of a cluster: of another than ours it is asked what there is.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class SyncManifests:
         secrets: Secrets,
         renders: Renders,
         *,
+        connected: Callable[[str], Client | None],
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client = client
@@ -77,8 +81,9 @@ class SyncManifests:
         self._repositories = repositories
         self._secrets = secrets
         self._renders = renders
+        self._connected = connected
         self._clock = clock
-        self._version: tuple[float, str] | None = None
+        self._versions: dict[str, tuple[float, str]] = {}
         self._failing: dict[str, Backoff] = {}
 
     async def generate(self, unit: Unit, revision: str, *, no_cache: bool) -> tuple[Sequence[Manifest], str]:
@@ -92,6 +97,8 @@ class SyncManifests:
             stored = await self._renders.get(given.sync) or Render("", "", packed_manifests(()))
             return stored.manifests(), marked_revision(stored.revision, stored.key)
         try:
+            if (cluster := given.around.cluster) is not None and cluster.spec.mode == "Cordoned":
+                return await self._as_it_was(unit, given.sync)
             wanted = await self._wanted(unit, given)
             render, problem = await self._render(given.sync, wanted, no_cache=no_cache)
         except StarlingError as error:
@@ -100,6 +107,20 @@ class SyncManifests:
         note = Note(wanted=marked_revision(wanted.revision, wanted.key), problem=problem)
         self._store.note(unit.id, note, again_after=self._wait(unit, problem))
         return render.manifests(), marked_revision(render.revision, render.key)
+
+    async def _as_it_was(self, unit: Unit, sync: Sync) -> tuple[Sequence[Manifest], str]:
+        """What was rendered last, and that it stays though there is something new."""
+        stored = await self._renders.get(sync)
+        if stored is None:
+            raise InputError(
+                f"what was rendered last for Sync {key_of(sync)} is gone, and nothing new goes to a cordoned cluster",
+                hint="make the Cluster Active",
+            )
+        problem, marked = None, marked_revision(stored.revision, stored.key)
+        if unit.revision not in ("", stored.revision):
+            problem = Problem("Cordoned", f"the cluster is cordoned: {stored.revision} stays, {unit.revision} waits")
+        self._store.note(unit.id, Note(wanted=marked, problem=problem))
+        return stored.manifests(), marked
 
     def _wait(self, unit: Unit, problem: Problem | None) -> float | None:
         if problem is None:
@@ -139,22 +160,31 @@ class SyncManifests:
 
     async def _wanted(self, unit: Unit, given: Given) -> Wanted:
         sync = given.sync
-        await self._check_account(sync)
+        await self._check_account(unit, sync)
         git, revision = exact_git(sync, given.around.source)
         request = await self._request(unit, sync)
-        named = variables(sync, given.around.controller)
+        named = variables(sync, given.around)
         return Wanted(git, revision, request, named, render_key(git, request, named))
 
-    async def _check_account(self, sync: Sync) -> None:
+    def _there(self, unit: Unit) -> Client:
+        """A client of the cluster where the unit lands."""
+        if unit.cluster == HERE:
+            return self._client
+        if (client := self._connected(unit.cluster)) is None:
+            raise Closed(f"ask Cluster {unit.cluster}", "the connection has just been closed")
+        return client.once()
+
+    async def _check_account(self, unit: Unit, sync: Sync) -> None:
         """Refuse to act as an account that isn't there: the API server would let us, and someone might make it yet."""
         if account_of(sync) is None:
             return
         namespace, name = sync.metadata.namespace, sync.spec.service_account_name or DEFAULT_ACCOUNT
         try:
-            await self._client.get(_ACCOUNTS.ref(name, namespace))
+            await self._there(unit).get(_ACCOUNTS.ref(name, namespace))
         except NotFound:
+            where = "" if unit.cluster == HERE else f" on Cluster {unit.cluster}"
             raise InputError(
-                f"there is no ServiceAccount {namespace}/{name} for Sync {key_of(sync)} to act as",
+                f"there is no ServiceAccount {namespace}/{name}{where} for Sync {key_of(sync)} to act as",
                 hint=f"kubectl -n {namespace} create serviceaccount {name}, and give it rights with a RoleBinding; "
                 "or name another in serviceAccountName",
             ) from None
@@ -169,7 +199,7 @@ class SyncManifests:
             release_name=helm.release_name if helm is not None else "",
             namespace=unit.target_namespace or unit.default_namespace,
             values=values,
-            kube_version=await self._kube_version() if package in (None, Package.HELM) else KUBE_VERSION,
+            kube_version=await self._kube_version(unit) if package in (None, Package.HELM) else KUBE_VERSION,
         )
 
     async def _values(self, sync: Sync, helm: HelmPackage) -> list[Mapping[str, Any]]:
@@ -191,14 +221,16 @@ class SyncManifests:
             return None
         return {key: text.encode() for key, text in (found.data or {}).items()} | (found.binary_data or {})
 
-    async def _kube_version(self) -> str:
+    async def _kube_version(self, unit: Unit) -> str:
         """The cluster's version, as charts are told it; asked for now and then."""
         now = self._clock.monotonic()
-        if self._version is None or now - self._version[0] > VERSION_LIFE:
-            said = (await self._client.raw("GET", "/version")).decode(_Version).git_version
+        asked, version = self._versions.get(unit.cluster, (-VERSION_LIFE, ""))
+        if not version or now - asked > VERSION_LIFE:
+            said = (await self._there(unit).raw("GET", "/version")).decode(_Version).git_version
             found = re.match(r"v?(\d+\.\d+\.\d+)", said)
-            self._version = (now, found[1] if found is not None else KUBE_VERSION)
-        return self._version[1]
+            version = found[1] if found is not None else KUBE_VERSION
+            self._versions[unit.cluster] = (now, version)
+        return version
 
 
 def render_key(git: ExactGit, request: Request, named: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from starling.api.v1alpha1 import SyncDrift, SyncObjects, SyncOperation, SyncPro
 from starling.engine import Drift, Operation, Phase, Problem, Readiness, UnitStatus, pack, unpack
 from starling.fleet import COMPLAINS, TRANSIENT
 from starling.objects import ObjectKey
+from starling.runtime import Key
 
 __all__ = ["About", "bare_revision", "marked_revision", "sync_status", "unit_status"]
 
@@ -47,8 +48,15 @@ def bare_revision(revision: str) -> str:
     return revision.partition(" ")[0]
 
 
-def sync_status(status: UnitStatus, before: SyncStatus, about: About, now: datetime) -> SyncStatus:
-    """The status of a Sync whose unit stands so; the same again if nothing has changed but the time."""
+def sync_status(
+    status: UnitStatus, before: SyncStatus, about: About, now: datetime, cluster: Key | None = None
+) -> SyncStatus:
+    """The status of a Sync whose unit stands so; the same again if nothing has changed but the time.
+
+    What is said of a `cluster` that isn't where the Sync is names it.
+    """
+    if cluster is not None and status.readiness is Readiness.UNKNOWN and str(cluster) not in status.message:
+        status = msgspec.structs.replace(status, message=f"Cluster {cluster}: {status.message}")
     problems = (*((about.problem,) if about.problem is not None else ()), *status.problems)
     return SyncStatus(
         observed_generation=about.generation,

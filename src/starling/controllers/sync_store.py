@@ -1,7 +1,7 @@
 """The engine's SyncStore: Syncs are its units, and their status is where it writes down how these stand.
 
-    informers ─► claims: which Sync has which unit ─► watch, list, get
-    set_status, seen ─► one status ─► written if it differs from what the informer shows
+    world: informers ─► claims: which Sync has which unit ─► watch, list, get
+    set_status, seen ─► one status ─► records: written if it differs from what the informer shows
 
 Status is read once, when a unit is first asked for; from then on the engine knows better.
 """
@@ -16,37 +16,35 @@ from typing import Any, Final
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock, Workqueue
-from starling.api import Assemblage, Source, Sync, conditions
-from starling.api.v1alpha1 import SyncProblem, SyncStatus
-from starling.controllers.afresh import afresh
+from starling.api import Sync
 from starling.controllers.sync_claims import Claims
+from starling.controllers.sync_records import Records
+from starling.controllers.sync_removal import Absences, abandoned, left_there
 from starling.controllers.sync_status import About, sync_status, unit_status
 from starling.controllers.sync_units import (
     FINALIZER,
     Surroundings,
     SyncSettings,
+    cluster_of,
     controller_of,
-    owner_of,
     unit_id,
     unit_of,
 )
-from starling.controllers.terminating import is_terminating
-from starling.controllers.writing import CONFIRM, says_the_same, set_finalizer, write_status
+from starling.controllers.sync_world import SyncWorld
+from starling.controllers.writing import CONFIRM
 from starling.engine import EngineError, Operation, Problem, Readiness, StoredUnit, Unit, UnitSeen, UnitStatus
 from starling.errors import InputError, StarlingError
-from starling.kube import Client, NotFound
-from starling.runtime import Informer, Key, key_of
+from starling.kube import Client, Unreachable
+from starling.runtime import Key, key_of
 
 __all__ = ["Given", "Note", "SyncStore", "was_tried"]
 
 LOG = logging.getLogger(__name__)
 
-LARGEST: Final = 900_000
-"""Bytes of a status; etcd takes an object of up to 1.5 MB."""
-
 REMOVAL_LOOK: Final = 30.0
-"""Seconds between looks at a Sync that is being deleted: its namespace may go too, and its account with it."""
+"""Seconds between looks at a Sync that is being deleted: its namespace may go too, or its cluster for good."""
 
+SOONEST_LOOK: Final = 0.5
 RETRY: Final = 5.0
 
 
@@ -73,28 +71,28 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 class SyncStore:
     """Syncs as units. Mutable: who has which unit, what the engine was told, and what it said last.
 
-    `wrote` is told of each status written, with the Sync as it was before.
+    `let_go` is told of each Sync that goes without its objects, with why and what is left.
     """
 
     def __init__(
         self,
         client: Client,
-        syncs: Informer[Sync],
-        sources: Informer[Source],
-        assemblages: Informer[Assemblage],
+        world: SyncWorld,
+        records: Records,
         settings: SyncSettings,
         *,
-        wrote: Callable[[Sync, SyncStatus], object],
+        let_go: Callable[[Sync, str], object],
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client = client
-        self._syncs = syncs
-        self._sources = sources
-        self._assemblages = assemblages
+        self._world = world
+        self._syncs = world.syncs
+        self._records = records
         self._settings = settings
-        self._wrote = wrote
+        self._let_go = let_go
         self._clock = clock
         self._claims = Claims()
+        self._absences = Absences(settings.give_up_after, clock)
         self._given: dict[str, Given] = {}
         self._notes: dict[str, Note] = {}
         self._last: dict[str, UnitStatus] = {}  # without inventories: those are in the Syncs
@@ -103,9 +101,8 @@ class SyncStore:
         self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._changed = Workqueue[str](clock)
         self._to_write = Workqueue[Key](clock)
-        syncs.listen(self._sync_changed)
-        sources.listen(self._source_changed)
-        assemblages.listen(self._assemblage_changed)
+        world.syncs.listen(self._sync_changed)
+        world.listen(self._concerned)
 
     # What the engine asks
 
@@ -121,15 +118,18 @@ class SyncStore:
         if sync.metadata.deletion_timestamp is not None and FINALIZER not in sync.metadata.finalizers:
             return None  # whatever else it waits for, it isn't us
         try:
-            around = await self._around(sync)
+            around = await self._world.around(self._client, sync)
+            if await self._abandon(unit_id, sync, around):
+                return None
             stored = StoredUnit(unit_of(sync, unit_id, around), unit_status(sync.status))
         except InputError as error:
-            await self._refuse(sync, error)
+            await self._records.refuse(sync, error)
             raise
-        if not stored.unit.deleting and not stored.unit.held and FINALIZER not in sync.metadata.finalizers:
-            sync = await set_finalizer(self._client, sync, FINALIZER, present=True)
-            self._syncs.learn(sync)
+        if not stored.unit.deleting and not stored.unit.held:
+            sync = await self._records.hold(sync)
         self._given[unit_id] = Given(sync, around, stored.unit)
+        if stored.unit.deleting:
+            self._look_again(unit_id, sync)
         return stored
 
     async def watch(self) -> AsyncIterator[str]:
@@ -214,9 +214,9 @@ class SyncStore:
                 f"Sync {key} says that it is the unit {claimed}, which Sync {holder} is already", hint="delete one"
             )
         if sync.metadata.deletion_timestamp is not None:
-            await self._let_go(sync)  # it has nothing, or nobody knows what
+            await self._records.let_go(sync)  # it has nothing, or nobody knows what
         else:
-            await self._refuse(sync, claimed)
+            await self._records.refuse(sync, claimed)
 
     async def _write(self, unit_id: str, status: UnitStatus | None) -> None:
         """Have the Sync say how its unit stands; None: what is still unsaid, unless newer was said meanwhile."""
@@ -226,30 +226,17 @@ class SyncStore:
             if sync is None or given is None or status is None or sync.metadata.uid != given.sync.metadata.uid:
                 return  # another has its name by now, and the engine will hear of it
             if status.removed:
-                await self._let_go(sync)
+                await self._records.let_go(sync)
                 return
-            if given.unit.deleting:
-                self._changed.add_after(unit_id, REMOVAL_LOOK)
+            if (cluster := cluster_of(sync)) is not None:
+                self._absences.saw(unit_id, out_of_sight=status.readiness is Readiness.UNKNOWN)
             about = self._about(unit_id, sync, given, status)
-            await self._put(sync, sync_status(status, sync.status, about, self._clock.now()))
+            told = sync_status(status, sync.status, about, self._clock.now(), cluster)
+            await self._records.put(sync, told)
             self._said[unit_id] = about
             self._last[unit_id] = msgspec.structs.replace(status, inventory={})
             if self._unsaid.get(unit_id) is status:  # else there is more to say by now
                 del self._unsaid[unit_id]
-
-    async def _put(self, sync: Sync, status: SyncStatus) -> None:
-        if says_the_same(status, sync.status):
-            return
-        if (size := len(msgspec.json.encode(status))) > LARGEST:
-            error = EngineError(
-                f"the status of Sync {key_of(sync)} would be {size:,} bytes for {len(status.inventory):,} objects, "
-                f"more than the {LARGEST:,} that fit",
-                hint="make it several Syncs",
-            )
-            await self._refuse(sync, error)
-            raise error
-        self._syncs.learn(await write_status(self._client, sync, status))
-        self._wrote(sync, status)
 
     def _about(self, unit_id: str, sync: Sync, given: Given, status: UnitStatus) -> About:
         """Which spec a status is about: the one last given, or still the one that it was about before."""
@@ -259,31 +246,36 @@ class SyncStore:
         else:
             known = sync.status.observed_generation
             generation, target = -1 if known is None else known, sync.status.target
-        return About(generation=generation, target=target, problem=note.problem)
+        problem = note.problem if not given.unit.held else None  # what is held isn't tried
+        return About(generation=generation, target=target, problem=self._waits(unit_id, sync, status) or problem)
 
-    async def _refuse(self, sync: Sync, error: StarlingError) -> None:
-        """Say what is wrong with a Sync itself; its record stays as it is."""
-        before, generation = sync.status, sync.metadata.generation
-        problem = SyncProblem(reason=error.reason, message=error.message[:2048], hint=(error.hint or "")[:2048])
-        status = msgspec.structs.replace(
-            before,
-            observed_generation=generation,
-            target=sync.spec.target,
-            readiness="Failed",
-            problems=(problem,),
-            conditions=conditions.failed(before.conditions, generation, self._clock.now(), error),
-        )
-        if not says_the_same(status, before):
-            self._syncs.learn(await write_status(self._client, sync, status))
-            self._wrote(sync, status)
+    def _waits(self, unit_id: str, sync: Sync, status: UnitStatus) -> Problem | None:
+        """That a deletion waits for a cluster, if it does."""
+        if status.readiness is not Readiness.UNKNOWN or (until := self._absences.until(unit_id, sync)) is None:
+            return None
+        message = f"it is being deleted, and waits for Cluster {cluster_of(sync)} until {until:%H:%M:%S} UTC"
+        return Problem(Unreachable.reason, f"{message}: {status.message}")
 
-    async def _let_go(self, sync: Sync) -> None:
-        if FINALIZER not in sync.metadata.finalizers:
-            return
-        try:
-            self._syncs.learn(await set_finalizer(self._client, sync, FINALIZER, present=False))
-        except NotFound:
-            return
+    def _look_again(self, unit_id: str, sync: Sync) -> None:
+        """Have a deletion looked at before long, and said that it waits: the engine may have nothing new to say."""
+        self._changed.add_after(unit_id, max(SOONEST_LOOK, min(REMOVAL_LOOK, self._settings.give_up_after)))
+        last = self._last.get(unit_id)
+        if last is not None and self._absences.until(unit_id, sync) is not None:
+            inventory = unit_status(sync.status).inventory
+            self._unsaid.setdefault(unit_id, msgspec.structs.replace(last, inventory=inventory))
+            self._to_write.add(key_of(sync))
+
+    async def _abandon(self, unit_id: str, sync: Sync, around: Surroundings) -> bool:
+        """Let go of a Sync whose objects on another cluster nobody will take away any more; whether it was."""
+        if cluster_of(sync) is None or sync.metadata.deletion_timestamp is None:
+            return False
+        why = abandoned(sync, around.cluster, self._absences.until(unit_id, sync), self._clock.now())
+        if sync.status.inventory and not why:
+            return False
+        await self._records.let_go(sync)
+        if sync.status.inventory:
+            self._let_go(sync, f"{why}, and these may be left there: {left_there(sync)}")
+        return True
 
     # Knowing
 
@@ -295,17 +287,6 @@ class SyncStore:
         """What orders Syncs by age; all that claim something are known."""
         sync = self._syncs.get(key)
         return (sync.metadata.creation_timestamp, key) if sync is not None else (self._clock.now(), key)
-
-    async def _around(self, sync: Sync) -> Surroundings:
-        namespace, name = sync.metadata.namespace, sync.spec.source.name
-        deleting, owner, now = sync.metadata.deletion_timestamp is not None, owner_of(sync), None
-        if deleting and owner is not None:
-            now = await afresh(self._client, Assemblage, Key(namespace, owner.name))
-        return Surroundings(
-            controller=controller_of(sync, (lambda _: now) if deleting else self._assemblages.get),
-            source=self._sources.get(Key(namespace, name)) if name is not None else None,
-            terminating=deleting and await is_terminating(self._client, Sync, namespace),
-        )
 
     def _sync_changed(self, before: Sync | None, after: Sync | None) -> None:
         if after is None:
@@ -319,23 +300,9 @@ class SyncStore:
                 self._changed.add(claimed)
             self._to_write.add(key_of(after))
 
-    def _source_changed(self, before: Source | None, after: Source | None) -> None:
-        source = after or before
-        if source is None or (before is not None and after is not None and _offered(before) == _offered(after)):
-            return
-        for sync in self._syncs.items():
-            if (sync.metadata.namespace, sync.spec.source.name) == key_of(source):
-                self._announce(sync)
-
-    def _assemblage_changed(self, before: Assemblage | None, after: Assemblage | None) -> None:
-        assemblage = after or before
-        if assemblage is None or (before is not None and after is not None and _bearing(before) == _bearing(after)):
-            return
-        for sync in self._syncs.items():
-            owners = {(sync.metadata.namespace, owner.name) for owner in sync.metadata.owner_references}
-            if key_of(assemblage) in owners:
-                self._claim(sync)
-                self._announce(sync)
+    def _concerned(self, sync: Sync) -> None:
+        self._claim(sync)
+        self._announce(sync)
 
     def _announce(self, sync: Sync) -> None:
         claimed = self._claims.claimed(key_of(sync))
@@ -344,7 +311,7 @@ class SyncStore:
 
     def _claim(self, sync: Sync) -> None:
         try:
-            claimed: str | InputError = unit_id(sync, controller_of(sync, self._assemblages.get), self._settings)
+            claimed: str | InputError = unit_id(sync, controller_of(sync, self._world.assemblages.get), self._settings)
         except InputError as error:
             claimed = error
         self._tell(self._claims.put(key_of(sync), claimed))
@@ -357,6 +324,7 @@ class SyncStore:
             for key in claimants:
                 self._to_write.add(key)
             if not claimants:
+                self._absences.forget(identity)
                 for kept in (self._given, self._notes, self._last, self._said, self._unsaid, self._locks):
                     kept.pop(identity, None)
 
@@ -382,14 +350,3 @@ def _wanted(sync: Sync) -> tuple[object, ...]:
         meta.annotations.get(CONFIRM),
         meta.owner_references,
     )
-
-
-def _offered(source: Source) -> tuple[object, ...]:
-    artifact = source.status.artifact
-    return source.metadata.uid, source.spec, artifact.revision if artifact is not None else None
-
-
-def _bearing(assemblage: Assemblage) -> tuple[object, ...]:
-    """What of an Assemblage its Syncs have to heed."""
-    meta, spec = assemblage.metadata, assemblage.spec
-    return meta.uid, meta.deletion_timestamp is not None, spec.mode, spec.released

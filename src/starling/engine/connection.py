@@ -6,7 +6,7 @@ listener is told when something has come of it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -87,6 +87,7 @@ class Connection:
         self._something_wanted = asyncio.Event()
         self._answers = _Answers()
         self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._there = False
         self._asking_failed: KubeError | None = None
         self._appeared = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,8 +145,11 @@ class Connection:
         return frozenset((kind.group, kind.kind) for kind, error in self._answers.unserved.items() if error.down)
 
     def ready(self, kinds: Iterable[GroupVersionKind]) -> bool:
-        """Whether it is known of each of these kinds that it isn't served, or everything of it was seen."""
-        return all(kind in self._answers.unserved or self._synced(kind) for kind in kinds)
+        """Whether it is known of each of these kinds that it isn't served, or everything of it was seen.
+
+        None of them: whether the cluster has ever answered. Who is sent to work on one that doesn't only waits for it.
+        """
+        return self._there and all(kind in self._answers.unserved or self._synced(kind) for kind in kinds)
 
     def all_ready(self) -> bool:
         """Whether there is an answer to all that was ever wanted."""
@@ -172,23 +176,30 @@ class Connection:
     async def _ask(self) -> None:
         """Answer what is wanted, one question after the other, however long the cluster is away."""
         backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        while not self._there:
+            self._there = await self._answered(self.client.discovery.resources(), backoff)
         while True:
             for kind in tuple(self._wanted):
-                try:
-                    await self._find(kind)
-                except KubeError as error:
-                    self._asking_failed = error
-                    self._tell()
-                    await self._clock.sleep(backoff.next())
-                else:
-                    self._asking_failed = None
-                    backoff.reset()
+                if await self._answered(self._find(kind), backoff):
                     self._wanted.discard(kind)
             if self._wanted:
                 continue
             self._tell()
             self._something_wanted.clear()
             await self._something_wanted.wait()
+
+    async def _answered(self, question: Awaitable[object], backoff: Backoff) -> bool:
+        """Whether there is an answer; if there is none, that is told, and some time passes."""
+        try:
+            await question
+        except KubeError as error:
+            self._asking_failed = error
+            self._tell()
+            await self._clock.sleep(backoff.next())
+            return False
+        self._asking_failed = None
+        backoff.reset()
+        return True
 
     async def _ask_about_unserved(self) -> None:
         """See now and then whether what wasn't served is by now: a CRD that someone else brings tells nobody."""

@@ -39,6 +39,7 @@ from starling.engine.settings import (
 from starling.engine.state import UnitState, recover, status_of, unknown_status
 from starling.engine.unit import Unit, UnitStatus
 from starling.errors import StarlingError
+from starling.kube import Client
 
 __all__ = ["Engine"]
 
@@ -105,6 +106,11 @@ class Engine:
         self._settings = settings
         for name in list(self._connections):
             self._disconnect(name)
+
+    def client(self, cluster: str) -> Client | None:
+        """The client of a cluster that it is connected to now, for whoever makes manifests by what is there."""
+        connection = self._connections.get(cluster)
+        return connection.client if connection is not None else None
 
     def refresh(self, unit_id: str) -> None:
         """Have a unit looked at now, its manifests made anew."""

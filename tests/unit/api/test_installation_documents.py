@@ -21,6 +21,17 @@ def test_every_kind_is_installed() -> None:
     assert names == [each.declaration.crd_name for each in KINDS]
 
 
+def test_controller_and_agent_run_under_one_name() -> None:
+    """With an image both run, of one installation; without one there are their accounts all the same."""
+    running = [each for each in installation("image:1", "prod") if each["kind"] == "Deployment"]
+    containers = [each["spec"]["template"]["spec"]["containers"][0] for each in running]
+    assert [each["args"][:3] for each in containers] == [[c, "--instance", "prod"] for c in ("controller", "agent")]
+    assert {each["image"] for each in containers} == {"image:1"}
+    users = [each["spec"]["template"]["spec"]["serviceAccountName"] for each in running]
+    assert users == [each["metadata"]["name"] for each in installation() if each["kind"] == "ServiceAccount"]
+    assert "Deployment" not in {each["kind"] for each in installation()}
+
+
 def test_no_part_is_shared() -> None:
     """No list or map stands in two places, so that YAML needs no anchors."""
     documents = installation()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from starling.api import CONTROLLER, KINDS, PLATFORM_NAMESPACE, installation
+from starling.api.enrolment import AGENT, agent_installation
 
 WRITTEN = ["sources", "clusters", "modules", "proxyassemblages"]
 PLURALS = [each.declaration.plural for each in KINDS]
@@ -39,15 +40,25 @@ def test_secrets_are_the_controllers_alone() -> None:
     assert reaching == {CONTROLLER: ["get", "list", "watch", "create", "patch"]}
 
 
-def test_the_controller_writes_no_spec_but_those_of_proxies() -> None:
-    """On our kinds it reads objects and patches status; it makes proxies, and patches metadata of two kinds more."""
+def test_the_controller_writes_no_spec_but_those_that_are_its_own() -> None:
+    """On our kinds it reads objects and patches status; it makes proxies and Syncs, and patches metadata of others."""
     ours = [rule for rule in rules_of("ClusterRole", CONTROLLER) if rule["apiGroups"] == ["starling.dev"]]
     assert ours == [
         {"apiGroups": ["starling.dev"], "resources": PLURALS, "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["starling.dev"], "resources": [f"{each}/status" for each in WRITTEN], "verbs": ["patch"]},
         {"apiGroups": ["starling.dev"], "resources": ["proxyassemblages"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": ["starling.dev"], "resources": ["clusters", "modules"], "verbs": ["patch"]},
+        {"apiGroups": ["starling.dev"], "resources": ["clusters", "modules", "syncgroups"], "verbs": ["patch"]},
+        {"apiGroups": ["starling.dev"], "resources": ["syncs"], "verbs": ["create", "delete", "patch"]},
     ]
+
+
+def test_the_agent_is_what_it_is_on_clusters() -> None:
+    """It has the account and the rights that agents have everywhere, and the controller none of them."""
+    bindings = {each["metadata"]["name"]: each for each in documents("ClusterRoleBinding")}
+    assert bindings.keys() == {AGENT, CONTROLLER}
+    everywhere = [each for each in agent_installation("image:1") if each["kind"] == "ClusterRoleBinding"]
+    assert everywhere == [bindings[AGENT]]
+    assert [each["name"] for each in bindings[AGENT]["subjects"]] == [AGENT]
 
 
 def test_leases_are_written_in_the_platform_namespace_alone() -> None:

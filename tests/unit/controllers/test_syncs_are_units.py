@@ -186,9 +186,9 @@ def test_values_are_the_hub_s_or_one_s_own() -> None:
     """What the hub resolved counts where it controls; else only what stands in the Sync itself."""
     bound = [{"name": "REGION", "value": "own"}]
     made = sync(values=[{"name": "REGION", "value": "eu"}], bindings=bound)
-    assert variables(made, assemblage()) == {"REGION": "eu"}
-    assert variables(made, None) == {"REGION": "own"}
+    assert variables(made, Surroundings(controller=assemblage())) == {"REGION": "eu"}
+    assert variables(made, Surroundings()) == {"REGION": "own"}
     refers = sync(bindings=[{"name": "REGION", "objectFieldRef": {"fieldPath": "/metadata/name"}}])
-    assert variables(refers, assemblage()) == {}
+    assert variables(refers, Surroundings(controller=assemblage())) == {}
     with pytest.raises(InputError, match="those are on the hub"):
-        variables(refers, None)
+        variables(refers, Surroundings())

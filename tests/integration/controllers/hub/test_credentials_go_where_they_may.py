@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 
 from starling.aio import SystemClock
-from starling.api import Cluster, Module, ProxyAssemblage, RolloutPolicy, Source
+from starling.api import Cluster, Module, ProxyAssemblage
 from starling.api.v1alpha1 import Entry
 from starling.controllers.assembler import Assembler
-from starling.controllers.revisions import REVISIONS, Revision, Revisions
 from starling.controllers.secrets import SECRETS, Secrets
-from starling.controllers.views import Proxy
 from starling.controllers.world import World
 from starling.kube import Client, Selection
-from starling.runtime import Group, Informer, Recorder
+from starling.runtime import Group, Recorder
 from tests.integration.controllers.hub.downstream import Downstream
 from tests.integration.controllers.hub.stage import Hub, at_work
 
@@ -165,14 +163,7 @@ class Hasty(SystemClock):
 def assembling(client: Client, hub: Hub) -> Group:
     """An assembler for which five minutes are a moment; nothing else of the hub runs."""
     group, selection = Group("assembler"), Selection(hub.namespace)
-    world = World(
-        sources=group.informer(Informer(client, Source.declaration.resource, Source, selection)),
-        clusters=group.informer(Informer(client, Cluster.declaration.resource, Cluster, selection)),
-        modules=group.informer(Informer(client, Module.declaration.resource, Module, selection)),
-        policies=group.informer(Informer(client, RolloutPolicy.declaration.resource, RolloutPolicy, selection)),
-        proxies=group.informer(Informer(client, ProxyAssemblage.declaration.resource, Proxy, selection)),
-        revisions=Revisions(client, group.informer(Informer(client, REVISIONS, Revision, selection))),
-    )
+    world = World.followed(client, group, selection)
     recorder, clock = Recorder(client, "starling.dev/controller", "test"), Hasty()
     Assembler(client, Secrets(client, clock=clock), recorder, "fleet", clock=clock).join(group, world)
     return group

@@ -1,7 +1,7 @@
 """A stage of each test's own, on a cluster that serves our kinds."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -10,6 +10,8 @@ import pytest
 from starling.api import KINDS, crds
 from starling.kube import Client, kubeconfig
 from starling.local import LocalCluster
+from tests.integration.clusters import running
+from tests.integration.controllers.syncing.elsewhere import NAMESPACES, Elsewhere
 from tests.integration.controllers.syncing.stage import Stage
 from tests.integration.engine.traffic import Traffic, traffic
 
@@ -38,3 +40,22 @@ async def counted(cluster: LocalCluster) -> AsyncIterator[Traffic]:
     """A counted way to the cluster."""
     async with traffic(cluster) as counted:
         yield counted
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """An API server that knows nothing of our kinds."""
+    with running(tmp_path_factory.mktemp("other"), "other") as other:
+        yield other
+
+
+@pytest.fixture
+async def elsewhere(stage: Stage, other: LocalCluster, tmp_path: Path) -> AsyncIterator[Elsewhere]:
+    """The stage as a hub, and another cluster with a namespace of the same name and an account in it."""
+    access = kubeconfig(other.kubeconfig)
+    async with Client(access) as client:
+        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}}
+        await client.create(NAMESPACES, document)
+        there = Stage(client, access, stage.namespace, tmp_path)
+        await there.make_account()
+        yield Elsewhere(stage, there, other)

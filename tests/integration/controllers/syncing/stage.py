@@ -8,17 +8,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from starling.api import Assemblage, Source, Sync
+from starling.api import Assemblage, Cluster, Resource, Source, Sync
 from starling.controllers.assemblage import AssemblageController
+from starling.controllers.credentials import Secret
 from starling.controllers.repositories import Repositories
-from starling.controllers.secrets import Secrets
-from starling.controllers.sync import SyncController, SyncSettings
+from starling.controllers.secrets import SECRETS, Secrets
+from starling.controllers.sync import SyncController, SyncSettings, SyncWorld
 from starling.engine import Engine, Limits
-from starling.kube import AccessSource, Client, NotFound, Resource, Selection
+from starling.kube import AccessSource, Client, NotFound, Selection
+from starling.kube import Resource as Served
 from starling.rendering import Renderer
 from starling.runtime import Group, Informer, Recorder
 from starling.sources import ArtifactStore, FetchSettings, GitSources
@@ -26,14 +28,31 @@ from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.sources.repositories import Repository
 from tests.waiting import until
 
-__all__ = ["Json", "Stage", "config_map"]
+__all__ = ["Json", "Stage", "config_map", "world"]
 
 Json = dict[str, Any]
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", namespaced=True)
-EVENTS = Resource("events.k8s.io", "v1", "Event", "events", namespaced=True)
+ACCOUNTS = Served("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+BINDINGS = Served("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", namespaced=True)
+EVENTS = Served("events.k8s.io", "v1", "Event", "events", namespaced=True)
 SETTINGS = SyncSettings(limits=Limits(first_retry=0.2, longest_retry=1.0))
+K = TypeVar("K", bound=Resource)
 _numbers = itertools.count()
+
+
+def world(client: Client, group: Group, namespace: str) -> SyncWorld:
+    """All that matters to Syncs of a namespace, followed with a group."""
+
+    def informer(kind: type[K]) -> Informer[K]:
+        return group.informer(Informer(client, kind.declaration.resource, kind, Selection(namespace)))
+
+    kubeconfigs = Selection(namespace, labels="starling.dev/kubeconfig=cluster")
+    return SyncWorld(
+        syncs=informer(Sync),
+        sources=informer(Source),
+        assemblages=informer(Assemblage),
+        clusters=informer(Cluster),
+        kubeconfigs=group.informer(Informer(client, SECRETS, Secret, kubeconfigs)),
+    )
 
 
 def config_map(name: str, **data: str) -> str:
@@ -77,7 +96,9 @@ class Stage:
         await self.client.apply(BINDINGS.ref(name, self.namespace), binding)
 
     @asynccontextmanager
-    async def agent(self, access: AccessSource | None = None) -> AsyncIterator[Engine]:
+    async def agent(
+        self, access: AccessSource | None = None, settings: SyncSettings = SETTINGS
+    ) -> AsyncIterator[Engine]:
         """An agent at work in the namespace; each has a memory of its own, and shares files with those before it."""
         async with Client(access or self.access) as client:
             root = self.folder / self.home
@@ -86,15 +107,13 @@ class Stage:
             sources = GitSources(root / "sources", store, FetchSettings(allow_file=True))
             repositories = Repositories(sources, store, Renderer())
             recorder = Recorder(client, "starling.dev/agent", "test")
-            group, selection = Group("agent"), Selection(self.namespace)
-            syncs = group.informer(Informer(client, Sync.declaration.resource, Sync, selection))
-            known = group.informer(Informer(client, Source.declaration.resource, Source, selection))
-            assemblages = group.informer(Informer(client, Assemblage.declaration.resource, Assemblage, selection))
+            group = Group("agent")
+            known = world(client, group, self.namespace)
             controller = SyncController(
-                client, access or self.access, repositories, Secrets(client), recorder, settings=SETTINGS
+                client, access or self.access, repositories, Secrets(client), recorder, settings=settings
             )
-            engine = controller.join(group, syncs, known, assemblages)
-            AssemblageController(client).join(group, assemblages, syncs)
+            engine = controller.join(group, known)
+            AssemblageController(client).join(group, known.assemblages, known.syncs)
             group.task(recorder.run)
             task = asyncio.create_task(group.run())
             try:

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from starling.api import Assemblage, Source, Sync
+from starling.aio import SYSTEM_CLOCK
+from starling.controllers.sync_records import Records
 from starling.controllers.sync_store import Note, SyncStore
 from starling.controllers.sync_units import SyncSettings
 from starling.engine import EngineError, Readiness, UnitStatus
-from starling.kube import Selection
 from starling.objects import ObjectKey
-from starling.runtime import Group, Informer
-from tests.integration.controllers.syncing.stage import Stage
+from starling.runtime import Group
+from tests.integration.controllers.syncing.stage import Stage, world
 
 WELL = UnitStatus(revision="sha1:a key", readiness=Readiness.CURRENT)
 
@@ -26,11 +26,10 @@ def inventory(number: int) -> dict[ObjectKey, str]:
 @asynccontextmanager
 async def store_of(stage: Stage) -> AsyncIterator[SyncStore]:
     """A store that knows the namespace."""
-    group, selection = Group("store"), Selection(stage.namespace)
-    syncs = group.informer(Informer(stage.client, Sync.declaration.resource, Sync, selection))
-    sources = group.informer(Informer(stage.client, Source.declaration.resource, Source, selection))
-    kinds = group.informer(Informer(stage.client, Assemblage.declaration.resource, Assemblage, selection))
-    store = SyncStore(stage.client, syncs, sources, kinds, SyncSettings(), wrote=lambda _before, _after: None)
+    group = Group("store")
+    known = world(stage.client, group, stage.namespace)
+    records = Records(stage.client, known.syncs, lambda _before, _after: None, SYSTEM_CLOCK)
+    store = SyncStore(stage.client, known, records, SyncSettings(), let_go=lambda _sync, _why: None)
     task = asyncio.create_task(group.run())
     try:
         for informer in group.informers:
