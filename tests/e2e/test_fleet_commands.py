@@ -259,6 +259,48 @@ def test_why_it_is_not_ready(starling: Starling, hub: Place) -> None:
     assert "hint: there is: web" in missing.stderr
 
 
+def test_clusters_in_a_list_and_one_in_full(starling: Starling, hub: Place) -> None:
+    """How each is reached and seen, with its Modules counted; one alone is what `starling status cluster` tells."""
+    _fleet(hub)
+    where = ("--hub", hub.kubeconfig)
+    rows = [line.split() for line in ok(starling("cluster", "list", *where))]
+    assert rows == [
+        ["CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "MODULES"],
+        ["eu-1", "Ready", "Active", "pull", "now", "v1.36.0", "-", "1/1"],
+        ["us-1", "Unreachable", "Active", "pull", "-", "v1.36.0", "-", "0/1"],
+    ]
+    found = json.loads("\n".join(ok(starling("cluster", "list", "-A", "-l", "region=eu", "-o", "json", *where))))
+    assert [(each["name"], each["modules"]) for each in found["clusters"]] == [("eu-1", {"ready": 1, "total": 1})]
+    shown = starling("cluster", "show", "us-1", *where)
+    same = starling("status", "cluster", "us-1", "--kubeconfig", hub.kubeconfig)
+    assert (shown.returncode, shown.stdout) == (same.returncode, same.stdout) == (1, same.stdout)
+    assert "web     v1.2.0 unreachable  Current    gone quiet" in shown.stdout
+
+
+def test_what_may_be_done_on_clusters(starling: Starling, hub: Place) -> None:
+    """By name or by label, as often as one likes; what was so before is told, and a wrong name changes nothing."""
+    _fleet(hub)
+    where = ("--hub", hub.kubeconfig)
+
+    def modes() -> list[str]:
+        return [each["spec"]["mode"] for each in hub.get("clusters.starling.dev")["items"]]
+
+    assert ok(starling("cluster", "cordon", "eu-1", *where)) == ["eu-1 is Cordoned, and was Active"]
+    assert ok(starling("cluster", "cordon", "eu-1", "us-1", *where)) == [
+        "eu-1 is Cordoned already",
+        "us-1 is Cordoned, and was Active",
+    ]
+    assert ok(starling("cluster", "freeze", "-l", "region=eu", *where)) == ["eu-1 is Frozen, and was Cordoned"]
+    assert modes() == ["Frozen", "Cordoned"]
+    assert ok(starling("cluster", "activate", "eu-1", "eu-1", *where)) == ["eu-1 is Active, and was Frozen"]
+    wrong = [("us-1", "us-2"), (), ("us-1", "-l", "region=eu"), ("-l", "region=mars")]
+    for which in wrong:
+        refused = starling("cluster", "activate", *which, *where)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "hint: " in refused.stderr
+    assert modes() == ["Active", "Cordoned"]
+
+
 def _fleet(hub: Place) -> None:
     """A reachable cluster and one that isn't, with one Module on both."""
     hub.apply(cluster("eu-1", {"region": "eu"}))

@@ -5,8 +5,10 @@
     local        control planes on this machine
     install      the hub's CRDs, namespace and roles
     cluster      clusters that the hub connects to, and letting go of clusters
+    clusters     … at a glance, and what may be done there
     enrol        clusters that dial in
     get, status  the fleet in a table; where one thing stands, and why
+    rollout      how a change spreads: see it, wait for it, stop it, let it go on, take it back
     apply        manifests to a cluster, as one unit
     diff         … what that would change
     delete       a unit's objects away again
@@ -17,6 +19,9 @@
 
     fleet        the hub, and what those commands read and write there
     standings    what a Module is on a cluster, in a version and a word
+    rollouts     a rollout as it is read: policy, history, states, whether it has ended
+    orders       what may be ordered of one, and giving the order
+    courses      how one goes, for people and as JSON
     kubeconfigs  a kubeconfig that can be used elsewhere
     materials    what render, apply and diff make manifests of, and the options that say it
     units        the engine as apply, diff and delete use it: one cluster, files, a record in a ConfigMap

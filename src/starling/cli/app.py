@@ -19,6 +19,7 @@ from starling.cli import (
     install,
     local,
     render,
+    rollout,
     services,
     source,
     status,
@@ -44,6 +45,7 @@ app.add_typer(cluster.app, name="cluster")
 app.command("enrol")(enrol.enrol)
 app.command("get")(get.get)
 app.add_typer(status.app, name="status")
+app.add_typer(rollout.app, name="rollout")
 app.command("apply")(apply.apply)
 app.command("diff")(diff.diff)
 app.command("delete")(delete.delete)

@@ -14,12 +14,14 @@ import typer
 from starling.api import PLATFORM_NAMESPACE, Cluster, Module, ObjectMeta, ProxyAssemblage
 from starling.api.documents import document
 from starling.api.enrolment import credentials_name, kubeconfig_name, owned_by, revoked
-from starling.cli import console
+from starling.cli import clusters, console
 from starling.cli.fleet import (
     AGENT_IMAGE,
     DEFAULT_NAMESPACE,
     AgentImage,
+    HubContext,
     HubNamespace,
+    HubOption,
     Key,
     Labels,
     NoAgent,
@@ -54,24 +56,16 @@ from starling.kube import (
 __all__ = ["app"]
 
 app = typer.Typer(help="The clusters of the fleet, as the hub knows them.", no_args_is_help=True)
+app.command("list")(clusters.list_clusters)
+app.command("show")(clusters.show)
+app.command("cordon")(clusters.cordon)
+app.command("freeze")(clusters.freeze)
+app.command("activate")(clusters.activate)
 
 ASK_EVERY: Final = 0.5
 SECRETS: Final = Resource("", "v1", "Secret", "secrets", namespaced=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Cluster's name.", show_default=False)]
-HubOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--hub",
-        "--kubeconfig",
-        metavar="FILE",
-        help="The hub's kubeconfig; else $KUBECONFIG, ~/.kube/config or the pod's own account.",
-    ),
-]
-HubContext = Annotated[
-    str | None,
-    typer.Option("--hub-context", "--context", help="The context in the hub's kubeconfig; else its current one."),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,12 @@ from starling.kube import Client, ConfigError, KubeError, NotFound, NotServed, R
 __all__ = [
     "AGENT_IMAGE",
     "DEFAULT_NAMESPACE",
+    "MANAGER",
     "AgentImage",
     "Fleet",
+    "HubContext",
     "HubNamespace",
+    "HubOption",
     "Key",
     "Labels",
     "NoAgent",
@@ -49,6 +52,19 @@ Labels = Annotated[
 ]
 HubNamespace = Annotated[
     str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="The namespace of the fleet's objects on the hub.")
+]
+HubOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--hub",
+        "--kubeconfig",
+        metavar="FILE",
+        help="The hub's kubeconfig; else $KUBECONFIG, ~/.kube/config or the pod's own account.",
+    ),
+]
+HubContext = Annotated[
+    str | None,
+    typer.Option("--hub-context", "--context", help="The context in the hub's kubeconfig; else its current one."),
 ]
 AgentImage = Annotated[
     str, typer.Option("--agent-image", metavar="IMAGE", help="The image that the agent runs from, there.")

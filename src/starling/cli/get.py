@@ -26,7 +26,7 @@ from starling.cli.standings import (
 from starling.errors import InputError
 from starling.kube import Selection
 
-__all__ = ["get", "matrix", "summary"]
+__all__ = ["described_cluster", "described_module", "get", "matrix", "none_in_text", "summary"]
 
 Rows = list[list[str]]
 
@@ -100,7 +100,7 @@ async def _get(kubeconfig: Kubeconfig, context: Context, chosen: Selection, outp
         console.data(encoded(document(fleet)))
         return
     if not fleet.clusters:
-        console.note(_none("clusters", chosen))
+        console.note(none_in_text("clusters", chosen))
         return
     wide = output is Form.WIDE
     console.data(matrix(fleet, None if wide else _width(), everywhere=not chosen.namespace, wide=wide))
@@ -114,7 +114,7 @@ async def _get_clusters(kubeconfig: Kubeconfig, context: Context, chosen: Select
     if output is Form.JSON:
         console.data(encoded({"clusters": [described_cluster(each) for each in clusters]}))
     elif not clusters:
-        console.note(_none("clusters", chosen))
+        console.note(none_in_text("clusters", chosen))
     else:
         console.data(aligned(cluster_rows(clusters, SYSTEM_CLOCK.now(), everywhere=not chosen.namespace)))
 
@@ -126,7 +126,7 @@ async def _get_modules(kubeconfig: Kubeconfig, context: Context, chosen: Selecti
     if output is Form.JSON:
         console.data(encoded({"modules": [described_module(each) for each in modules]}))
     elif not modules:
-        console.note(_none("modules", chosen))
+        console.note(none_in_text("modules", chosen))
     else:
         console.data(aligned(module_rows(modules, everywhere=not chosen.namespace)))
 
@@ -251,7 +251,8 @@ def _width() -> int | None:
     return console.stdout.width if console.stdout.is_terminal or "COLUMNS" in os.environ else None
 
 
-def _none(what: str, chosen: Selection) -> str:
+def none_in_text(what: str, chosen: Selection) -> str:
+    """That there are none of those that were asked for."""
     selected = f" with {chosen.labels}" if chosen.labels else ""
     where = f" in {chosen.namespace}; -A looks everywhere" if chosen.namespace else ""
     return f"there are no {what}{selected}{where}"

@@ -25,17 +25,17 @@ def install(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     export: Annotated[bool, typer.Option("--export", help="Print the manifests instead of applying them.")] = False,
-    image: Annotated[str, typer.Option("--image", metavar="IMAGE", help="The image that the controller runs from.")] = (
-        f"starling:{__version__}"
-    ),
+    image: Annotated[
+        str, typer.Option("--image", metavar="IMAGE", help="The image that controller and agent run from.")
+    ] = f"starling:{__version__}",
     instance: Annotated[
         str, typer.Option("--instance", help="The installation's name; keep it when a hub is built anew.")
     ] = "fleet",
     no_controller: Annotated[
-        bool, typer.Option("--no-controller", help="All but the controller: it is started otherwise.")
+        bool, typer.Option("--no-controller", help="All but controller and agent: they are started otherwise.")
     ] = False,
 ) -> None:
-    """Apply Starling's kinds, namespace, roles and controller to a hub; again is harmless, and how to upgrade.
+    """Apply Starling's kinds, namespace, roles, controller and agent to a hub; again is harmless, and how to upgrade.
 
     starling install --kubeconfig hub.yaml
 

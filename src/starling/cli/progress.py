@@ -28,9 +28,9 @@ class Progress:
         if isinstance(news, SyncEvent):
             self._line(Text(f"{news.task.key} ").append(news.outcome, style=_STYLES.get(news.outcome, "")))
         else:
-            self._wait(news.trouble.message if news.trouble is not None else news.status.message)
+            self.wait(news.trouble.message if news.trouble is not None else news.status.message)
 
-    def _wait(self, what: str) -> None:
+    def wait(self, what: str) -> None:
         """Say what is waited for, unless that was said already."""
         if what and what != self._last:
             self._last = what

@@ -82,6 +82,10 @@ def agent(
     *,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    instance: Annotated[
+        str,
+        typer.Option("--instance", help="What units are called after that no hub has named; on a hub, as its own."),
+    ] = "local",
     heartbeat: Annotated[
         str, typer.Option("--heartbeat", metavar="DURATION", help="How often to tell an Upstream that we are there.")
     ] = "60s",
@@ -89,14 +93,18 @@ def agent(
 ) -> None:
     """Make a cluster match: its Assemblages and Syncs, and what its Upstreams say; until interrupted.
 
+    On a hub, Syncs with a cluster go to that cluster.
+
     starling agent --kubeconfig edge-7.yaml
+
+    starling agent --kubeconfig hub.yaml --instance fleet
     """
     from starling.operator import AgentSettings, run_agent  # noqa: PLC0415 - as above
     from starling.runtime import structured_logs  # noqa: PLC0415 - as above
 
     structured_logs(running.log_level, running.log_format)
     settings = AgentSettings(
-        instance="local", data=running.folder("agent"), elect=running.elect,
+        instance=instance, data=running.folder("agent"), elect=running.elect,
         address=running.address, port=running.port, heartbeat=seconds(heartbeat),
     )  # fmt: skip
     console.run(run_agent(default_access(kubeconfig, context), settings))

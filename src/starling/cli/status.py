@@ -28,7 +28,18 @@ from starling.cli.standings import (
 from starling.kube import ApiError, Client, NotFound, Selection
 from starling.kube import Resource as Served
 
-__all__ = ["app", "cluster_lines", "is_ready", "latest", "module_lines"]
+__all__ = [
+    "app",
+    "cluster_lines",
+    "conditions_in_text",
+    "fact_lines",
+    "is_ready",
+    "latest",
+    "module_lines",
+    "one_line",
+    "some_lines",
+    "tell_cluster",
+]
 
 app = typer.Typer(help="Where a Module or a Cluster stands, and why.", no_args_is_help=True)
 
@@ -111,7 +122,7 @@ def cluster(
 
     starling status cluster eu-1
     """
-    console.run(_cluster(kubeconfig, context, Key(namespace, name), output))
+    console.run(tell_cluster(kubeconfig, context, Key(namespace, name), output))
 
 
 async def _module(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
@@ -132,7 +143,8 @@ async def _module(kubeconfig: Kubeconfig, context: Context, key: Key, output: Ou
     _exit(found)
 
 
-async def _cluster(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
+async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
+    """Print where a Cluster stands; exit with 1 if it isn't Ready."""
     async with hub(kubeconfig, context) as client:
         found = await named_object(client, Cluster, key)
         modules = (await client.list(Module.declaration.resource, Module, Selection(key.namespace))).items
@@ -168,19 +180,19 @@ def module_lines(module: Module, standings: Sequence[tuple[str, Standing]]) -> I
         ("target", status.target),
         ("last good", status.last_good + same),
         ("suspended", "yes" if module.spec.suspend else ""),
-        *_said(module),
+        *conditions_in_text(module),
         ("clusters", f"{len(standings)}: {counted(each for _, each in standings)}" if standings else "none"),
     ]
-    yield from _facts(facts)
+    yield from fact_lines(facts)
     well = [name for name, each in standings if each.state in WELL]
     if well:
         yield ""
-        yield from _some(["ok: " + ", ".join(well[:MOST_TOLD])], len(well) - MOST_TOLD)
+        yield from some_lines(["ok: " + ", ".join(well[:MOST_TOLD])], len(well) - MOST_TOLD)
     rest = [(name, each) for name, each in standings if each.state not in WELL]
     if worst_first := sorted(rest, key=lambda both: -WORDS.index(both[1].state)):
-        rows = [(name, in_text(each), _line(each.message)) for name, each in worst_first]
+        rows = [(name, in_text(each), one_line(each.message)) for name, each in worst_first]
         yield ""
-        yield from _some(aligned(rows[:MOST_TOLD]).splitlines(), len(rows) - MOST_TOLD)
+        yield from some_lines(aligned(rows[:MOST_TOLD]).splitlines(), len(rows) - MOST_TOLD)
 
 
 def cluster_lines(fleet: Fleet, key: Key, now: datetime) -> Iterator[str]:
@@ -198,11 +210,11 @@ def cluster_lines(fleet: Fleet, key: Key, now: datetime) -> Iterator[str]:
         ("agent", status.agent_version),
         ("uid", status.uid),
         ("labels", labels_in_text(cluster.metadata.labels)),
-        *_said(cluster),
+        *conditions_in_text(cluster),
     ]
-    yield from _facts(facts)
+    yield from fact_lines(facts)
     found = fleet.on(key)
-    if rows := [(each.name, in_text(each), each.readiness or "-", _line(each.message)) for each in found]:
+    if rows := [(each.name, in_text(each), each.readiness or "-", one_line(each.message)) for each in found]:
         yield ""
         yield from aligned([("MODULE", "STATE", "READINESS", "MESSAGE"), *rows]).splitlines()
     if unclaimed := fleet.unclaimed(key):
@@ -228,11 +240,11 @@ def event_lines(events: Sequence[Event], now: datetime) -> Iterator[str]:
     """What happened, line by line."""
     if events:
         yield ""
-        rows = [(since(each.at, now), each.type, each.reason, _line(each.note)) for each in events]
+        rows = [(since(each.at, now), each.type, each.reason, one_line(each.note)) for each in events]
         yield from aligned([("AGO", "TYPE", "EVENT", "MESSAGE"), *rows]).splitlines()
 
 
-def _said(obj: Resource) -> Iterator[tuple[str, str]]:
+def conditions_in_text(obj: Resource) -> Iterator[tuple[str, str]]:
     """What the conditions say, each thing once."""
     if obj.metadata.deletion_timestamp is not None:
         yield "deleted", f"since {obj.metadata.deletion_timestamp.isoformat()}; it goes once it is let go"
@@ -250,22 +262,25 @@ def _said(obj: Resource) -> Iterator[tuple[str, str]]:
 def _condition(each: Condition) -> str:
     word = {"True": "yes", "False": "no"}.get(each.status, "unknown")
     reason = "" if each.reason == each.type else f" ({each.reason})"
-    return f"{word}{reason}" + f": {_line(each.message)}" * bool(each.message)
+    return f"{word}{reason}" + f": {one_line(each.message)}" * bool(each.message)
 
 
-def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+def fact_lines(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Those that there are, their names in a column."""
     told = [(name, value) for name, value in facts if value]
     width = max(len(name) for name, _ in told)
     yield from (f"  {name:{width}}  {value}" for name, value in told)
 
 
-def _some(lines: Sequence[str], more: int) -> Iterator[str]:
+def some_lines(lines: Sequence[str], more: int) -> Iterator[str]:
+    """These, and how many more there are."""
     yield from (f"  {line}" for line in lines)
     if more > 0:
         yield f"  and {more} more"
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text without its line breaks."""
     return " ".join(text.split())
 
 
