@@ -14,7 +14,7 @@ import benchmarks
 from benchmarks.rows import Row
 from starling.local import LocalClusters
 
-NOT_BENCHMARKS = {"__main__", "fleet_hub", "rows", "simulated_agents"}
+NOT_BENCHMARKS = {"__main__", "fleet_hub", "rows", "simulated_agents", "syncgroup_hub"}
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from starling.api import PLATFORM_NAMESPACE, Cluster
-from starling.api.crds import crds
+from starling.api import PLATFORM_NAMESPACE
+from starling.api.crds import KINDS, crds
 from starling.kube import Client, NotServed
 from starling.local import LocalCluster
 from starling.objects import GroupVersionKind
@@ -32,6 +32,7 @@ __all__ = [
     "namespace",
     "number",
     "ours",
+    "requests",
     "until",
 ]
 
@@ -94,10 +95,11 @@ def _points_to(link: Path) -> str:
 
 
 class Repository:
-    """A bare git repository with one folder for each Module, on branch main."""
+    """A bare git repository with one folder for each Module, on branch main; its objects may name a namespace."""
 
-    def __init__(self, folder: Path, modules: int) -> None:
+    def __init__(self, folder: Path, modules: int, namespace: str = "") -> None:
         self.folder = folder
+        self._namespace = f"  namespace: {namespace}\n" if namespace else ""
         folder.mkdir(parents=True)
         self._git("init", "--quiet", "--bare", "-b", "main", ".")
         self._commit(b"", {f"module-{index}": "version 0" for index in range(modules)})
@@ -113,7 +115,8 @@ class Repository:
     def _commit(self, onto: bytes, versions: Mapping[str, str]) -> None:
         stream = b"commit refs/heads/main\ncommitter a <a@example.org> 0 +0000\ndata 8\na change\n" + onto
         for name, version in versions.items():
-            text = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  version: {version}\n"
+            text = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n{self._namespace}"
+            text += f"data:\n  version: {version}\n"
             stream += f"M 100644 inline {name}/config.yaml\ndata {len(text)}\n{text}\n".encode()
         self._git("fast-import", "--quiet", feed=stream)
 
@@ -149,6 +152,12 @@ class Writes(Counter[str]):
         """The largest of them for each of so many clusters."""
         parts = (f"{count / clusters:.2f} {name}" for name, count in self.most_common() if count >= clusters / 100)
         return ", ".join(parts)
+
+
+async def requests(client: Client) -> int:
+    """How many requests an API server has answered so far, watches aside."""
+    found = _COUNTER.findall((await client.raw("GET", "/metrics")).raw.decode())
+    return sum(round(float(value)) for labels, value in found if 'verb="WATCH"' not in labels)
 
 
 @asynccontextmanager
@@ -192,7 +201,9 @@ async def installed(client: Client) -> None:
 
     async def served() -> bool:
         try:
-            await client.list(Cluster.declaration.resource, Cluster)
+            for kind in KINDS:
+                declared = kind.declaration
+                await client.discovery.resource(GroupVersionKind(declared.group, declared.version, declared.kind))
         except NotServed:
             return False
         return True
