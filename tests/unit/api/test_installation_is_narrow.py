@@ -5,7 +5,7 @@ from typing import Any
 from starling.api import CONTROLLER, KINDS, PLATFORM_NAMESPACE, installation
 from starling.api.enrolment import AGENT, agent_installation
 
-WRITTEN = ["sources", "clusters", "modules", "proxyassemblages"]
+WRITTEN = ["sources", "clusters", "modules", "syncgroups", "proxyassemblages"]
 PLURALS = [each.declaration.plural for each in KINDS]
 
 
