@@ -119,7 +119,7 @@ MUTATIONS: Final = (
     ),
     Mutation("gate ignored", "course", "return approved and (stage.gate is None or", "return approved and (True or"),
     Mutation(
-        "any gate will do", "course", "if stage.name == facts.passed and stage.gate", "if facts.passed and stage.gate"
+        "any gate will do", "course", "if stage.name in facts.passed and stage.gate", "if facts.passed and stage.gate"
     ),
     Mutation(
         "a new cluster gets the target at once",

@@ -27,8 +27,9 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 def installation(image: str = "", instance: str = "fleet") -> list[Document]:
     """Everything to apply to a hub, in an order that works; with an image, controller and agent run there, too."""
     running = [
-        deployment(name, image, command, "--instance", instance)
-        for name, command in ((CONTROLLER, "controller"), (AGENT, "agent"))
+        deployment(CONTROLLER, image, "controller", "--instance", instance),
+        # Of another name, so that what it syncs to a cluster isn't taken for what the agent there may take over.
+        deployment(AGENT, image, "agent", "--instance", f"{instance}-hub"),
     ]
     documents = [
         document("v1", "Namespace", PLATFORM_NAMESPACE, namespaced=False),

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from starling.api import PLATFORM_NAMESPACE, Cluster, Module, ObjectMeta, ProxyAssemblage
+from starling.api import PLATFORM_NAMESPACE, Cluster, Module, ObjectMeta, ProxyAssemblage, SyncGroup
 from starling.api.documents import document
 from starling.api.enrolment import credentials_name, kubeconfig_name, owned_by, revoked
+from starling.api.v1alpha1 import Entry
 from starling.cli import clusters, console
 from starling.cli.fleet import (
     AGENT_IMAGE,
@@ -28,6 +29,7 @@ from starling.cli.fleet import (
     apply_all,
     cluster_documents,
     delete_all,
+    group_of,
     hub,
     keep_cluster,
     named_object,
@@ -222,7 +224,7 @@ async def _release(kubeconfig: Path | None, context: str | None, key: Key, entry
         names = [each.name for each in proxy.spec.syncs]
         if entry not in names:
             raise InputError(f"cluster {key.name} has no entry {entry}", hint=f"it has: {', '.join(names) or 'none'}")
-        await _refuse_claimed(client, Key(key.namespace, entry), key.name)
+        await _refuse_claimed(client, key, proxy.spec.syncs[names.index(entry)])
         if not proxy.spec.adopted or proxy.spec.adopted != proxy.status.assemblage:
             raise StarlingError(
                 f"what cluster {key.name} runs hasn't been taken over yet, and would come back",
@@ -240,16 +242,19 @@ async def _release(kubeconfig: Path | None, context: str | None, key: Key, entry
     console.data(f"{entry} is released: its objects on {key.name} {'stay' if stays else 'are deleted'}")
 
 
-async def _refuse_claimed(client: Client, key: Key, cluster: str) -> None:
+async def _refuse_claimed(client: Client, key: Key, entry: Entry) -> None:
+    group = group_of(entry)
+    kind, name = (SyncGroup, group) if group else (Module, entry.name)
     try:
-        module = (await client.get(Module.declaration.resource.ref(key.name, key.namespace))).decode(Module)
-        there = await named_object(client, Cluster, Key(key.namespace, cluster))
+        answer = await client.get(kind.declaration.resource.ref(name, key.namespace))
+        there = await named_object(client, Cluster, key)
     except NotFound:
         return
-    if selects(module.spec.selector, there.metadata.labels):
+    selector = answer.decode(SyncGroup).spec.selector if group else answer.decode(Module).spec.selector
+    if selector is not None and selects(selector, there.metadata.labels):
         raise InputError(
-            f"Module {key.namespace}/{key.name} claims it",
-            hint=f"a selector that leaves out {cluster}, or deleting the Module, takes it from there",
+            f"{kind.declaration.kind} {key.namespace}/{name} claims it",
+            hint=f"a selector that leaves out {key.name}, or deleting the {kind.declaration.kind}, takes it from there",
         )
 
 

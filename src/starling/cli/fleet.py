@@ -36,6 +36,7 @@ __all__ = [
     "apply_all",
     "cluster_documents",
     "delete_all",
+    "group_of",
     "hub",
     "keep_cluster",
     "named_object",
@@ -131,10 +132,17 @@ class Fleet:
         return [(name, each) for name, each in found if each is not None]
 
     def unclaimed(self, cluster: Key) -> list[Entry]:
-        """What a cluster runs that is of no Module."""
+        """What a cluster runs that is of no Module and no SyncGroup."""
         proxy = self.proxies.get(cluster)
         entries = proxy.spec.syncs if proxy is not None else ()
-        return [entry for entry in entries if Key(cluster.namespace, entry.name) not in self.modules]
+        of_none = (entry for entry in entries if Key(cluster.namespace, entry.name) not in self.modules)
+        return [entry for entry in of_none if not (entry.admission and group_of(entry))]
+
+
+def group_of(entry: Entry) -> str:
+    """The SyncGroup that an entry is a part of; nothing if it is of something else."""
+    kind, _, name = entry.unit.split("/", 2)[-1].partition("@")[0].partition(".")
+    return name.rpartition(".")[0] if kind == "SyncGroup" else ""
 
 
 @asynccontextmanager

@@ -193,7 +193,7 @@ def is_revision(revision: str, wanted: str) -> bool:
 
 def is_at(rolled: Rolled, wanted: str) -> bool:
     """Whether its target is made from a revision, or is the same as what that one would make."""
-    told = (rolled.status.revision, getattr(rolled.status, "source_revision", ""))  # not every kind has one Source
+    told = f"{rolled.status.revision}, {rolled.status.source_revision}".split(", ")  # a group may have several
     return any(is_revision(each, wanted) for each in told)
 
 

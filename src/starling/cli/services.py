@@ -84,7 +84,7 @@ def agent(
     context: Context = None,
     instance: Annotated[
         str,
-        typer.Option("--instance", help="What units are called after that no hub has named; on a hub, as its own."),
+        typer.Option("--instance", help="What units are called after that no hub has named; on a hub, its own with -hub."),
     ] = "local",
     heartbeat: Annotated[
         str, typer.Option("--heartbeat", metavar="DURATION", help="How often to tell an Upstream that we are there.")
@@ -97,7 +97,7 @@ def agent(
 
     starling agent --kubeconfig edge-7.yaml
 
-    starling agent --kubeconfig hub.yaml --instance fleet
+    starling agent --kubeconfig hub.yaml --instance fleet-hub
     """
     from starling.operator import AgentSettings, run_agent  # noqa: PLC0415 - as above
     from starling.runtime import structured_logs  # noqa: PLC0415 - as above

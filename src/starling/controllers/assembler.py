@@ -1,7 +1,7 @@
 """The assembler, only writer of proxies' specs: all that one cluster runs, compiled from all Modules in one write."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -247,20 +247,22 @@ class Assembler:
 
     def _module_changed(self, before: Module | None, after: Module | None) -> None:
         if before is not None and after is not None:  # what begins is compiled anyway; what is gone leaves its entries
-            self._moved(before, after, [after.metadata.name])
+            name = after.metadata.name
+            self._moved(before, after, lambda entry: entry == name)
 
     def _group_changed(self, before: SyncGroup | None, after: SyncGroup | None) -> None:
         if before is not None and after is not None:
-            self._moved(before, after, [part_name(after.metadata.name, each.name) for each in after.spec.syncs])
+            prefix = part_name(after.metadata.name, "")  # also parts that it had before
+            self._moved(before, after, lambda entry: entry.startswith(prefix))
 
-    def _moved(self, before: Module | SyncGroup, after: Module | SyncGroup, entries: Sequence[str]) -> None:
+    def _moved(self, before: Module | SyncGroup, after: Module | SyncGroup, is_its: Callable[[str], bool]) -> None:
         """Those clusters compile anew whose admission has changed; all that have it if it is to be removed."""
         namespace = after.metadata.namespace
         for admitted in set(after.status.admitted) - set(before.status.admitted):
             self._controller.add_after(Key(namespace, admitted.cluster), GATHER)
         if after.status.phase == "Removing" and before.status.phase != "Removing":
             for proxy in self._world.proxies.items():
-                if proxy.metadata.namespace == namespace and any(proxy.entry(each) is not None for each in entries):
+                if proxy.metadata.namespace == namespace and any(is_its(each.name) for each in proxy.spec.syncs):
                     self._controller.add(proxy.key)
             for admitted in after.status.admitted:  # an entry may be about to be written
                 self._controller.add(Key(namespace, admitted.cluster))

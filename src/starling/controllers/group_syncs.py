@@ -1,4 +1,9 @@
-"""The Syncs on the hub that SyncGroups are made of: one for each cluster that it connects to, and each part."""
+"""The Syncs on the hub that SyncGroups are made of: one for each cluster that it connects to, and each part.
+
+A Sync is a group's by an annotation, not by an ownerReference: if the kind or an object is deleted in a way that nobody
+meant, the garbage collector would take along what runs on every cluster. The group's finalizer deletes them when it is
+meant.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,15 +15,15 @@ from starling.api import ObjectMeta, Sync, SyncGroup
 from starling.api.meta import Fields
 from starling.api.v1alpha1 import Entry, SourceReference, SyncSpec, SyncTemplate
 from starling.controllers.revisions import GROUP_LABEL
-from starling.controllers.writing import owned_by
 from starling.errors import InputError
 from starling.fleet import ModuleRevision, Part, part_name, sync_state
 from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.objects import digest, short_digest
 from starling.runtime import Informer, Key, key_of
 
-__all__ = ["GroupSyncs", "SyncView", "direct_entry", "entry_of"]
+__all__ = ["HERE", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group"]
 
+GROUP: Final = "starling.dev/syncgroup-name"
 PART: Final = "starling.dev/part"
 ADMISSION: Final = "starling.dev/admission"
 AT_ONCE: Final = 16
@@ -65,7 +70,7 @@ class SyncView(Fields, frozen=True, kw_only=True):
         about_it = status.observed_generation == meta.generation and status.target == self.spec.target
         phase = status.operation.phase if status.operation is not None else ""
         state = sync_state(status.readiness, phase, [each.reason for each in status.problems])
-        admission = meta.annotations.get(ADMISSION, "")
+        admission = meta.annotations.get(ADMISSION, "")[:18]
         return Part(
             name=meta.labels.get(PART, ""),
             target=self.spec.target,
@@ -76,21 +81,21 @@ class SyncView(Fields, frozen=True, kw_only=True):
 
 
 class GroupSyncs:
-    """Reads them from an informer, and writes them. Mutable: by the group's uid and cluster, its parts."""
+    """Reads them from an informer, and writes them. Mutable: by group and cluster, its parts."""
 
     def __init__(self, client: Client, informer: Informer[SyncView]) -> None:
         self._client = client
         self.informer = informer
-        self._found: dict[str, dict[str, dict[str, SyncView]]] = {}
+        self._found: dict[Key, dict[str, dict[str, SyncView]]] = {}
         informer.listen(self._changed)
 
     def of(self, group: SyncGroup) -> Mapping[str, Mapping[str, SyncView]]:
         """A group's Syncs by cluster and part."""
-        return self._found.get(group.metadata.uid, {})
+        return self._found.get(key_of(group), {})
 
     async def write(self, group: SyncGroup, cluster: str, wanted: Mapping[str, Entry]) -> None:
         """Have a cluster's Syncs be these, by part: each onto the state that was read."""
-        there = self.of(group).get(cluster, {})
+        there = dict(self.of(group).get(cluster, {}))
         for part, entry in wanted.items():
             before = there.get(part)
             if before is None:
@@ -99,10 +104,10 @@ class GroupSyncs:
                 await self._change(before, entry)
         for part, sync in there.items():
             if part not in wanted:
-                await self.delete(sync)
+                await self.delete(sync, onto=sync.metadata.resource_version)
 
-    async def write_all(self, group: SyncGroup, wanted: Mapping[str, Mapping[str, Entry]]) -> None:
-        """The same for many clusters, some at a time."""
+    async def write_all(self, group: SyncGroup, wanted: Mapping[str, Mapping[str, Entry]]) -> InputError | None:
+        """The same for many clusters, some at a time; gives what someone should see to, raises what to try again."""
         places = asyncio.Semaphore(AT_ONCE)
 
         async def one(cluster: str, entries: Mapping[str, Entry]) -> None:
@@ -110,17 +115,19 @@ class GroupSyncs:
                 await self.write(group, cluster, entries)
 
         found = await asyncio.gather(*(one(*each) for each in wanted.items()), return_exceptions=True)
-        for error in found:
-            if isinstance(error, BaseException):
+        errors = [each for each in found if isinstance(each, BaseException)]
+        for error in errors:
+            if not isinstance(error, InputError):
                 raise error
+        return next((each for each in errors if isinstance(each, InputError)), None)
 
-    async def delete(self, sync: SyncView) -> None:
-        """Delete one, if it is still that one; what it has goes as its deletionPolicy says."""
+    async def delete(self, sync: SyncView, onto: str = "") -> None:
+        """Delete one, if it is still that one, or that very state of it; its deletionPolicy says what goes along."""
         if sync.metadata.deletion_timestamp is not None:
             return
         ref = _SYNCS.ref(sync.metadata.name, sync.metadata.namespace)
         try:
-            await self._client.delete(ref, DeleteOptions(uid=sync.metadata.uid))
+            await self._client.delete(ref, DeleteOptions(uid=sync.metadata.uid, resource_version=onto))
         except NotFound:
             return
 
@@ -134,17 +141,16 @@ class GroupSyncs:
                 "name": name,
                 "namespace": meta.namespace,
                 "labels": {GROUP_LABEL: _label(meta.name), PART: part},
-                "annotations": {ADMISSION: str(entry.admission)},
-                "ownerReferences": [owned_by(group)],
+                "annotations": {GROUP: meta.name, ADMISSION: str(entry.admission)},
             },
             "spec": _spec(entry) | ({"cluster": {"name": cluster}} if cluster else {}),
         }
         try:
             answer = await self._client.create(_SYNCS, body, namespace=meta.namespace)
-        except AlreadyExists as error:
+        except AlreadyExists as error:  # had it been the group's, the informer would know, or is about to
             raise InputError(
-                f"Sync {meta.namespace}/{name} is in the way of SyncGroup {meta.name}",
-                hint="delete it, or name the group otherwise; one that the group itself had goes first",
+                f"Sync {meta.namespace}/{name} is in the way of SyncGroup {meta.name}, and isn't its own",
+                hint="name the group otherwise; or delete the Sync, which takes along what it has synced",
             ) from error
         self.informer.learn(answer.decode(SyncView))
 
@@ -160,10 +166,16 @@ class GroupSyncs:
 
     def _changed(self, before: SyncView | None, after: SyncView | None) -> None:
         if before is not None:
-            self._found.get(_owner(before), {}).get(before.cluster, {}).pop(before.part.name, None)
-        if after is not None and after.part.name:
-            clusters = self._found.setdefault(_owner(after), {})
-            clusters.setdefault(after.cluster, {})[after.part.name] = after
+            self._forget(before)
+        if after is not None and after.part.name and (key := key_of_group(after)) is not None:
+            self._found.setdefault(key, {}).setdefault(after.cluster, {})[after.part.name] = after
+
+    def _forget(self, sync: SyncView) -> None:
+        clusters = self._found.get(key_of_group(sync) or key_of(sync), {})
+        parts = clusters.get(sync.cluster, {})
+        parts.pop(sync.part.name, None)
+        if not parts:
+            clusters.pop(sync.cluster, None)
 
 
 def direct_entry(group: str, part: str, revision: ModuleRevision) -> Entry:
@@ -176,19 +188,14 @@ def direct_entry(group: str, part: str, revision: ModuleRevision) -> Entry:
 def entry_of(sync: SyncView) -> Entry:
     """What a Sync on the hub says, to be compared with what it is to say."""
     fields = {field: getattr(sync.spec, field) for field in _TEMPLATE}
-    group = next((each.name for each in sync.metadata.owner_references if each.controller), "")
-    part = sync.part
+    group, part = sync.metadata.annotations.get(GROUP, ""), sync.part
     return Entry(name=part_name(group, part.name), unit="", target=part.target, admission=part.admission, **fields)
 
 
 def key_of_group(sync: SyncView) -> Key | None:
     """The SyncGroup that a Sync says it is of."""
-    owner = next((each for each in sync.metadata.owner_references if each.controller), None)
-    return Key(key_of(sync).namespace, owner.name) if owner is not None else None
-
-
-def _owner(sync: SyncView) -> str:
-    return next((each.uid for each in sync.metadata.owner_references if each.controller), "")
+    name = sync.metadata.annotations.get(GROUP, "")
+    return Key(sync.metadata.namespace, name) if name else None
 
 
 def _spec(entry: Entry) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def group_members(group: SyncGroup, world: World) -> list[Member]:
                 admission=held.admission,
                 reported=held.reported,
                 state=held.state,
-                acknowledged=proxy.acknowledged if proxy is not None else cluster.spec.push is not None,
+                acknowledged=proxy.acknowledged if proxy is not None else _told_all(group, world, meta.name),
                 listed=bool(parts) and bool(held.state),
                 reachable=cluster.status.phase == "Ready",
                 adopted=proxy.adopted if proxy is not None else cluster.spec.push is not None,
@@ -48,6 +48,12 @@ def group_members(group: SyncGroup, world: World) -> list[Member]:
             )
         )
     return sorted(found, key=lambda each: each.name)
+
+
+def _told_all(group: SyncGroup, world: World, cluster: str) -> bool:
+    """Whether all Syncs of a cluster have been looked at as they are now."""
+    there = world.group_syncs.of(group).get(cluster, {})
+    return all(sync.status.observed_generation == sync.metadata.generation for sync in there.values())
 
 
 def parts_in(group: SyncGroup, world: World, cluster: Cluster, proxy: Proxy | None) -> dict[str, Part]:
@@ -93,6 +99,7 @@ def part_claims(
             reported=part.reported if part is not None else "",
             selected=group.spec.selector is not None and selects(group.spec.selector, cluster.metadata.labels),
             deleting=deleting and status.phase == "Removing",
+            kind="SyncGroup",
             make=_maker(group, world, name, make),
         )
         known = revision is not None

@@ -87,8 +87,7 @@ class ModuleController:
             await self._write(module, troubled(module.status, aim.problem, generation, now))
         else:
             aim, decision = self._decided(module, aim, aim.policy, members)
-            status = recorded(module.status, aim, decision, generation, now)
-            await self._write(module, msgspec.structs.replace(status, source_revision=aim.source_revision))
+            await self._write(module, recorded(module.status, aim, decision, generation, now))
             in_use = {each for member in members for each in (member.entry or "", member.reported)}
             in_use |= {aim.target, decision.course.last_good, decision.course.rollback_to}
             await self._world.revisions.tidy(module, in_use)

@@ -13,7 +13,7 @@ from starling.errors import InputError
 from starling.kube import AlreadyExists, Client, NotFound
 from starling.kube import Resource as Served
 from starling.objects import digest, short_digest
-from starling.runtime import Informer
+from starling.runtime import Informer, Key
 
 __all__ = ["GROUP_LABEL", "MODULE_LABEL", "REVISIONS", "Revision", "Revisions"]
 
@@ -58,12 +58,12 @@ class Revisions(Generic[R]):
         self._client = client
         self._informer = informer
         self._label, self._into = label, into
-        self._found: dict[str, dict[str, Written[R]]] = {}
+        self._found: dict[Key, dict[str, Written[R]]] = {}
         informer.listen(self._changed)
 
     def of(self, owner: Resource) -> dict[str, Written[R]]:
         """An object's revisions by target; those of another one of its name, that was deleted, aren't its own."""
-        return self._found.get(owner.metadata.uid, {})
+        return self._found.get(Key(owner.metadata.namespace, owner.metadata.uid), {})
 
     def get(self, owner: Resource, target: str) -> R | None:
         """What a target stands for, if that is still known."""
@@ -125,8 +125,9 @@ class Revisions(Generic[R]):
             return None
 
 
-def _place(revision: Revision) -> str:
-    return next((each.uid for each in revision.metadata.owner_references if each.controller), "")
+def _place(revision: Revision) -> Key:
+    meta = revision.metadata
+    return Key(meta.namespace, next((each.uid for each in meta.owner_references if each.controller), ""))
 
 
 def _label(name: str) -> str:

@@ -21,7 +21,7 @@ from starling.errors import InputError, StarlingError
 from starling.fleet import Course, Decision, Facts, Member, decide, superseded
 from starling.runtime import Informer, Key, ObjectReference, Recorder, key_of
 
-__all__ = ["Aim", "Rolled", "Rollouts", "may_supersede", "recorded", "tell", "troubled"]
+__all__ = ["Aim", "Rolled", "Rollouts", "may_supersede", "order_of", "recorded", "tell", "troubled"]
 
 TOLD: Final = ("Succeeded", "Degraded", "Waiting", "Baking", "Failed", "RollingBack", "RolledBack")
 """Phases that an Event tells of."""
@@ -85,12 +85,13 @@ class Rollouts:
         while True:
             able = [replace(each, mode="Cordoned") if each.name in held else each for each in members]
             decision = decide(policy, facts, able, self._clock.now())
-            if wrong := unmakeable(decision):
+            wrong = unmakeable(decision)
+            if wrong.keys() - held.keys():
                 held |= wrong
                 continue
             answer = self._answer(obj, aim, policy, decision.gate, again) if decision.gate else None
-            if answer is not None and answer.passed and facts.passed != decision.gate:
-                facts = replace(facts, passed=decision.gate)
+            if answer is not None and answer.passed and decision.gate not in facts.passed:
+                facts = replace(facts, passed=facts.passed | {decision.gate})
                 continue
             if answer is not None:
                 waits = min(answer.retry_after, decision.recheck_after or answer.retry_after)
@@ -159,6 +160,7 @@ def recorded(before: S, aim: Aim, decision: Decision, generation: int, now: date
         conditions=told,
         target=aim.target,
         revision=aim.revision,
+        source_revision=aim.source_revision,
         target_since=now.replace(microsecond=0) if aim.target != before.target else before.target_since,
         phase=decision.phase,
         admission=decision.admission,

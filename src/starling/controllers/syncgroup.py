@@ -6,20 +6,22 @@ record admits. A group without a selector is for the hub itself, all at once.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Module, SyncGroup, conditions
-from starling.api.v1alpha1 import Entry, ModuleSpec, RolloutSummary, SyncGroupStatus, SyncTemplate
+from starling.api.v1alpha1 import Entry, ModuleSpec, Rollout, RolloutSummary, SyncGroupStatus, SyncTemplate
 from starling.api.v1alpha1.fields import LabelSelector
+from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.group_syncs import HERE, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
 from starling.controllers.groups import group_members, part_claims, parts_in
 from starling.controllers.repositories import Repositories
-from starling.controllers.rolling import Aim, Rollouts, may_supersede, recorded, tell, troubled
+from starling.controllers.rolling import Aim, Rollouts, may_supersede, order_of, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
 from starling.controllers.views import Proxy, changed_names
@@ -29,6 +31,7 @@ from starling.controllers.world import World
 from starling.controllers.writing import says_the_same, set_finalizer, write_status
 from starling.errors import InputError, StarlingError
 from starling.fleet import (
+    Decision,
     GroupRevision,
     Member,
     ModuleRevision,
@@ -37,8 +40,8 @@ from starling.fleet import (
     held_parts,
     part_name,
 )
-from starling.kube import Client
-from starling.runtime import Controller, Group, Key, Recorder, Result
+from starling.kube import Client, NotFound
+from starling.runtime import Controller, Group, Key, Recorder, Result, key_of
 
 __all__ = ["FINALIZER", "SyncGroupController"]
 
@@ -46,7 +49,7 @@ FINALIZER: Final = "starling.dev/syncgroup"
 
 
 class SyncGroupController:
-    """Rolls SyncGroups out."""
+    """Rolls SyncGroups out. Mutable: what someone has put in the way of a group's Syncs."""
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class SyncGroupController:
         self._repositories, self._secrets = repositories, secrets
         self._recorder = recorder
         self._clock = clock
+        self._in_the_way: dict[Key, InputError] = {}
 
     def join(self, group: Group, world: World) -> None:
         """Run with a group of controllers."""
@@ -81,6 +85,7 @@ class SyncGroupController:
         if group is None:
             self._wanted.forget(key)
             self._rollouts.forget(key)
+            self._in_the_way.pop(key, None)
             return None
         if group.metadata.deletion_timestamp is not None:
             return await self._remove(group)
@@ -96,25 +101,73 @@ class SyncGroupController:
         elif group.spec.selector is None:
             await self._keep_here(group, aim)
         else:
-            aim, decision = self._rollouts.decide(
-                group,
-                aim,
-                members,
-                policy=aim.policy,
-                known=self._world.group_revisions.of(group),
-                unmakeable=lambda _: {},
-                again=lambda: self._controller.add(key),
-            )
-            group = await self._write(group, recorded(group.status, aim, decision, generation, now))
-            await self._world.group_syncs.write_all(group, self._syncs(group))
-            in_use = {each for member in members for each in (member.entry or "", member.reported)}
-            in_use |= {aim.target, decision.course.last_good, decision.course.rollback_to}
-            await self._world.group_revisions.tidy(group, in_use)
-            if aim.problem is None:
-                return Result(decision.recheck_after)
+            return await self._roll_out(group, aim, aim.policy, members)
         if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
             raise aim.problem  # and try again, ever more slowly
         return None
+
+    async def _roll_out(self, group: SyncGroup, aim: Aim, policy: Rollout, members: Sequence[Member]) -> Result:
+        key, world = key_of(group), self._world
+        problem = aim.problem or self._in_the_way.get(key)
+        aim, decision = self._rollouts.decide(
+            group,
+            replace(aim, problem=problem),
+            members,
+            policy=policy,
+            known=world.group_revisions.of(group),
+            unmakeable=lambda decision: self._unmakeable(group, decision),
+            again=lambda: self._controller.add(key),
+        )
+        status = recorded(group.status, aim, decision, group.metadata.generation, self._clock.now())
+        group = await self._write(group, status)
+        in_the_way = await world.group_syncs.write_all(group, self._syncs(group))
+        await self._let_go(group)
+        await self._tidy(group, {each for member in members for each in (member.entry or "", member.reported)})
+        if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
+            raise aim.problem  # and try again, ever more slowly
+        if in_the_way is None:
+            self._in_the_way.pop(key, None)
+        elif str(in_the_way) != str(problem):
+            self._in_the_way[key] = in_the_way
+            return Result(GATHER)
+        return Result(decision.recheck_after)
+
+    async def _tidy(self, group: SyncGroup, in_use: set[str]) -> None:
+        status = group.status
+        await self._world.group_revisions.tidy(group, in_use | {status.target, status.last_good, status.rollback_to})
+
+    async def _let_go(self, group: SyncGroup) -> None:
+        """Delete Syncs of clusters that are gone, or that dial in by now: what they synced there stays.
+
+        The Cluster is asked for anew: what is deleted because a cache is behind would take everything along.
+        """
+        for name, parts in list(self._world.group_syncs.of(group).items()):
+            key = Key(group.metadata.namespace, name)
+            known = self._world.clusters.get(key)
+            if known is not None and known.spec.push is not None:
+                continue
+            try:
+                there = (await self._client.get(Cluster.declaration.resource.ref(name, key.namespace))).decode(Cluster)
+            except NotFound:
+                there = None
+            if there is None or there.spec.push is None:
+                for sync in list(parts.values()):
+                    await self._world.group_syncs.delete(sync)
+
+    def _unmakeable(self, group: SyncGroup, decision: Decision) -> dict[str, InputError]:
+        """Those clusters that dial in for which an entry can't be made; the others' Syncs tell by themselves."""
+        namespace, world = group.metadata.namespace, self._world
+        found: dict[str, InputError] = {}
+        for each in decision.admitted:
+            cluster = world.clusters.get(Key(namespace, each.cluster))
+            moves = each not in group.status.admitted and not each.leave and not each.restore
+            revision = world.group_revisions.get(group, each.target)
+            if not moves or revision is None or cluster is None or cluster.spec.pull is None:
+                continue
+            for part, made in revision.parts.items():
+                called = part_name(group.metadata.name, part)
+                found |= unmakeable(called, made, [each.cluster], lambda _, it=cluster: it)  # type: ignore[misc]
+        return found
 
     # What is wanted
 
@@ -125,12 +178,12 @@ class SyncGroupController:
             policy = self._rollouts.policy_of(group)
             made = group_revision({each.name: await self._wanted.by(_part(group, each)) for each in group.spec.syncs})
             if made.target != status.target and not may_supersede(group, policy, members):
-                return Aim(status.target, status.revision, made.revision, policy)
+                return Aim(status.target, status.revision, status.source_revision, policy)
             if self._world.group_revisions.get(group, made.target) is None:
                 await self._world.group_revisions.ensure(group, made)
         except StarlingError as error:
             paused = msgspec.structs.replace(policy, paused=True) if policy is not None else None
-            return Aim(status.target, status.revision, status.revision, paused, error)
+            return Aim(status.target, status.revision, status.source_revision, paused, error)
         if made.target == status.target:
             return Aim(status.target, status.revision, made.revision, policy)
         known = self._world.group_revisions.get(group, made.target) or made
@@ -168,8 +221,8 @@ class SyncGroupController:
         if revision is not None and not group.spec.suspend and aim.problem is None:
             name = group.metadata.name
             await syncs.write(group, HERE, {part: direct_entry(name, part, it) for part, it in revision.parts.items()})
-        status = self._standing_here(group, aim, revision)
-        await self._write(group, status)
+        group = await self._write(group, self._standing_here(group, aim, revision))
+        await self._tidy(group, {sync.spec.target for sync in syncs.of(group).get(HERE, {}).values()})
 
     def _standing_here(self, group: SyncGroup, aim: Aim, revision: GroupRevision | None) -> SyncGroupStatus:
         there = self._world.group_syncs.of(group).get(HERE, {})
@@ -192,6 +245,8 @@ class SyncGroupController:
             phase=phase,
             ended=aim.target if done else before.ended,
             last_good=aim.target if done else before.last_good,
+            failed_target=aim.target if failed else "",
+            order=order.id if (order := order_of(group)) is not None else before.order,
             summary=RolloutSummary(
                 total=1, succeeded=int(done), failed=int(failed), updating=int(not done and not failed),
                 ready=f"{int(done)}/1",

@@ -73,5 +73,6 @@ def _offer(source: Source) -> tuple[object, ...]:
 
 
 def _standing(cluster: Cluster) -> tuple[object, ...]:
-    meta = cluster.metadata
-    return meta.labels, meta.annotations, cluster.spec.mode, cluster.status.phase, meta.deletion_timestamp is None
+    meta, spec = cluster.metadata, cluster.spec
+    way = spec.push is None
+    return meta.labels, meta.annotations, spec.mode, way, cluster.status.phase, meta.deletion_timestamp is None

@@ -22,8 +22,10 @@ class Wanted:
         self._contents: dict[Key, tuple[object, dict[str, str]]] = {}
 
     def forget(self, key: Key) -> None:
-        """Drop what was worked out for one that is gone."""
-        self._contents.pop(key, None)
+        """Drop what was worked out for one that is gone, and for its parts."""
+        for each in [each for each in self._contents if each == key or each.name.startswith(f"{key.name}.")]:
+            if each.namespace == key.namespace:
+                del self._contents[each]
 
     async def by(self, module: Module) -> ModuleRevision:
         """The target as it is wanted now, and what it stands for."""

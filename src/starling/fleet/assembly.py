@@ -64,6 +64,8 @@ class Claim:
     leave: bool = False
     reported: str = ""
     deleting: bool = False
+    kind: str = "Module"
+    """Whose claim it is: entries of several kinds may have one name."""
 
 
 def make_entry(
@@ -153,7 +155,9 @@ def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
 def _not_ours(entry: Entry, claim: Claim) -> bool:
     """Whether the entry is none of the claim's business: found there, or written by who has read more of the record."""
     found = not entry.admission and not claim.selected
-    return found or (entry.admission > claim.admission and not claim.deleting)
+    kind = entry.unit.split("/", 2)[-1].partition(".")[0]
+    another = bool(entry.admission and kind and kind != claim.kind)
+    return found or another or (entry.admission > claim.admission and not claim.deleting)
 
 
 def _moved(entry: Entry | None, claim: Claim, admitted: int) -> Entry | None:

@@ -48,11 +48,12 @@ def begun(facts: Facts, staged: Staged, now: datetime) -> Course:
     if facts.retargeted:
         course = Course(last_good=course.last_good, ended=course.ended, order=course.order)
     course = _obeyed(course, facts, staged, now)
-    stage = staged.stages[staged.number(facts.passed)]
-    if stage.name == facts.passed and stage.gate is not None and not course.approved(stage.name, gate=True):
-        passed = StageApproval(stage=stage.name, by="gate", at=now, gate=True)
-        course = replace(course, approvals=(*course.approvals, passed))
-    return course
+    passed = tuple(
+        StageApproval(stage=stage.name, by="gate", at=now, gate=True)
+        for stage in staged.stages
+        if stage.name in facts.passed and stage.gate is not None and not course.approved(stage.name, gate=True)
+    )
+    return replace(course, approvals=(*course.approvals, *passed)) if passed else course
 
 
 def _obeyed(course: Course, facts: Facts, staged: Staged, now: datetime) -> Course:

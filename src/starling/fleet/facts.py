@@ -37,7 +37,7 @@ class Facts:
 
     `target` is where clusters go from now on, `previous` what the record has for it; None: the same. `salt` is another
     for each rollout and each change of its spec, so that what confirms one confirms no other. `asked` is the order that
-    someone gave, `passed` the stage whose gate let the target pass, `forgotten` the targets of which nobody knows any
+    someone gave, `passed` the stages whose gates let the target pass, `forgotten` the targets of which nobody knows any
     more what they stand for.
     """
 
@@ -50,7 +50,7 @@ class Facts:
     salt: str = ""
     suspended: bool = False
     asked: Order | None = None
-    passed: str = ""
+    passed: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
 
     @property

@@ -99,4 +99,5 @@ def part_claim(claim: Claim, *, wanted: bool) -> Claim:
         admitted=claim.admitted,
         leave=True,
         deleting=claim.deleting,
+        kind=claim.kind,
     )

@@ -91,8 +91,9 @@ def _still(place: Place, facts: Facts, wanted: str | None, now: datetime) -> Pla
     if not place.leave and _arrived(place, facts):
         return None
     elsewhere = wanted is not None and place.target not in (wanted, facts.aim, facts.course.last_good)
-    if place.leave or elsewhere:  # it is to do something else
-        return _withdrawn(place) if place.overdue or wanted is None else Place(member, now, wanted)
+    if place.leave or (elsewhere and (member.able or place.overdue)):  # it is to do something else
+        turns = wanted is not None and member.able and not place.overdue
+        return Place(member, now, wanted or "") if turns else _withdrawn(place)
     past = place.target != facts.aim or place.admission <= facts.course.retried_at
     if place.overdue and (past or not (member.selected and member.able)):
         return _withdrawn(place)

@@ -21,11 +21,12 @@ def test_every_kind_is_installed() -> None:
     assert names == [each.declaration.crd_name for each in KINDS]
 
 
-def test_controller_and_agent_run_under_one_name() -> None:
-    """With an image both run, of one installation; without one there are their accounts all the same."""
+def test_controller_and_agent_run() -> None:
+    """With an image both run, under names that tell them apart; without one there are their accounts all the same."""
     running = [each for each in installation("image:1", "prod") if each["kind"] == "Deployment"]
     containers = [each["spec"]["template"]["spec"]["containers"][0] for each in running]
-    assert [each["args"][:3] for each in containers] == [[c, "--instance", "prod"] for c in ("controller", "agent")]
+    names = {"controller": "prod", "agent": "prod-hub"}
+    assert [each["args"][:3] for each in containers] == [[what, "--instance", name] for what, name in names.items()]
     assert {each["image"] for each in containers} == {"image:1"}
     users = [each["spec"]["template"]["spec"]["serviceAccountName"] for each in running]
     assert users == [each["metadata"]["name"] for each in installation() if each["kind"] == "ServiceAccount"]

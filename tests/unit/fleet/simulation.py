@@ -113,7 +113,7 @@ class World:
         facts = self.facts(look.members)
         decision = decide(self.policy, facts, look.members, self.now)
         if (facts.target, decision.gate) in self.people.passed:
-            facts = replace(facts, passed=decision.gate)
+            facts = replace(facts, passed=facts.passed | {decision.gate})
             decision = decide(self.policy, facts, look.members, self.now)
         if self.chance.random() < 0.1:
             others = self.chance.sample(look.members, k=len(look.members))

@@ -342,3 +342,10 @@ def test_the_summary_counts_each_once() -> None:
 def test_the_phase_is_one_word(members: list[Member], phase: str) -> None:
     """What it is when nothing is left to do."""
     assert decide(POLICY, FACTS, members, NOW).phase == phase
+
+
+def test_who_cant_turn_round_now_gets_where_it_was_going() -> None:
+    """A cluster on its way that is cordoned when a newer target comes keeps its place, and its own target."""
+    facts = replace(admitted("a", target="t1:between"), previous="t1:between")
+    decision = decide(POLICY, facts, [replace(WELL, mode="Cordoned")], NOW)
+    assert decision.admitted == facts.admitted

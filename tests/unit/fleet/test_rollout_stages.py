@@ -233,7 +233,7 @@ def test_a_gate_is_asked_when_nothing_else_is_in_the_way() -> None:
     asked = decide(policy, facts, members, NOW)
     assert (asked.gate, names(asked), asked.phase) == ("eu", [], "Waiting")
     assert "stage eu waits for its gate" in asked.message
-    passed = decide(policy, replace(facts, passed="eu"), members, NOW)
+    passed = decide(policy, replace(facts, passed=frozenset({"eu"})), members, NOW)
     assert (passed.gate, names(passed)) == ("", ["e000", "e001"])
     assert [(each.stage, each.at, each.gate) for each in passed.course.approvals][1:] == [("eu", NOW, True)]
 
@@ -241,13 +241,18 @@ def test_a_gate_is_asked_when_nothing_else_is_in_the_way() -> None:
 @pytest.mark.parametrize("passed", ["canary", "unheard-of", ""])
 def test_another_gate_opens_nothing(passed: str) -> None:
     """Nor does someone's approval open a gate, or a gate approve."""
-    facts = replace(told(at("canary"), "approve", stage="eu"), passed=passed)
+    facts = replace(told(at("canary"), "approve", stage="eu"), passed=frozenset({passed}))
     decision = decide(staged(eu={"gate": GATE}), facts, [*CANARIES, *OTHERS], NOW)
     assert (decision.gate, names(decision)) == ("eu", [])
-    first = decide(staged(canary={"gate": GATE}), replace(FACTS, passed="unheard-of"), fleet(WELL, 1, "c", CANARY), NOW)
+    first = decide(
+        staged(canary={"gate": GATE}),
+        replace(FACTS, passed=frozenset({"unheard-of"})),
+        fleet(WELL, 1, "c", CANARY),
+        NOW,
+    )
     assert (first.gate, names(first)) == ("canary", [])
     manual = staged(eu={"gate": GATE, **MANUAL})
-    assert not decide(manual, replace(at("canary"), passed="eu"), [*CANARIES, *OTHERS], NOW).admitted
+    assert not decide(manual, replace(at("canary"), passed=frozenset({"eu"})), [*CANARIES, *OTHERS], NOW).admitted
 
 
 NEWCOMER = replace(WITHOUT, name="a")  # the first of its stage
@@ -301,3 +306,12 @@ def test_who_is_away_is_asked_for_too(away: dict[str, Any]) -> None:
     assert "stage eu waits for approval" in decision.message
     approved = at("eu", started=False, approvals=(StageApproval(stage="eu", by="ann", at=NOW),))
     assert names(decide(policy, approved, members, NOW)) == ["w000", "w001"]
+
+
+def test_several_gates_may_have_answered() -> None:
+    """What one of them said isn't forgotten for the other's sake, though neither is on record yet."""
+    policy = staged(canary={"gate": GATE}, eu={"gate": GATE})
+    facts = replace(FACTS, passed=frozenset({"canary", "eu"}))
+    decision = decide(policy, facts, [*fleet(AWAY, 1, "c", CANARY), *fleet(WELL, 1, "e", EU)], NOW)
+    assert {each.stage for each in decision.course.approvals} == {"canary", "eu"}
+    assert (names(decision), decision.gate) == (["e000"], "")

@@ -9,7 +9,6 @@ from starling.api.meta import Fields, Resource
 from starling.api.v1alpha1.fields import ObjectName, Selector
 from starling.api.v1alpha1.rolloutpolicy import Rollout
 from starling.api.v1alpha1.rolloutstatus import RolloutStatus
-from starling.api.v1alpha1.source import Revision
 from starling.api.v1alpha1.template import SyncTemplate, TreePath
 
 __all__ = [
@@ -55,10 +54,6 @@ class ModuleSpec(Fields, frozen=True, kw_only=True):
 
 class ModuleStatus(RolloutStatus, frozen=True, kw_only=True):
     """Where the rollout stands."""
-
-    source_revision: Annotated[
-        Revision, doc("The Source's version last seen; its content is the target's, though it may be another.")
-    ] = ""
 
 
 @kind(

@@ -84,6 +84,9 @@ class RolloutStatus(ReconciledStatus, frozen=True, kw_only=True):
 
     target: Annotated[Digest, doc("What clusters are moved to: a digest of content and instructions.")] = ""
     revision: Annotated[Revision, doc("The exact version that the target was made from.")] = ""
+    source_revision: Annotated[
+        Revision, doc("The Source's version last seen; its content is the target's, though it may be another.")
+    ] = ""
     target_since: Annotated[datetime | None, doc("When it became the target.")] = None
     last_good: Annotated[Digest, doc("The target that went through all stages last.")] = ""
     failed_target: Annotated[

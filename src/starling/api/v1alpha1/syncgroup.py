@@ -35,6 +35,10 @@ class GroupSync(SyncTemplate, frozen=True, kw_only=True):
 
 @rules(
     Rule("!(has(self.policyRef) && has(self.rollout))", "set policyRef or rollout, not both"),
+    Rule(
+        "has(self.selector) || !(has(self.policyRef) || has(self.rollout))",
+        "without a selector it is for this cluster alone, all at once: leave out policyRef and rollout",
+    ),
     Rule("has(self.selector) == has(oldSelf.selector)", "selector can't be added or removed: make another SyncGroup"),
 )
 class SyncGroupSpec(Fields, frozen=True, kw_only=True):

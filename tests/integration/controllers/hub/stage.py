@@ -12,7 +12,16 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from starling.api import PLATFORM_NAMESPACE, Cluster, Module, ProxyAssemblage, Resource, RolloutPolicy, Source
+from starling.api import (
+    PLATFORM_NAMESPACE,
+    Cluster,
+    Module,
+    ProxyAssemblage,
+    Resource,
+    RolloutPolicy,
+    Source,
+    SyncGroup,
+)
 from starling.api.installation import CONTROLLER
 from starling.controllers.revisions import REVISIONS
 from starling.controllers.secrets import SECRETS
@@ -34,7 +43,7 @@ Json = dict[str, Any]
 
 CRDS = Served("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Served("", "v1", "Namespace", "namespaces", namespaced=False)
-OURS = (Module, Source, ProxyAssemblage, Cluster, RolloutPolicy)
+OURS = (Module, SyncGroup, Source, ProxyAssemblage, Cluster, RolloutPolicy)
 
 
 def config_map(name: str, **data: str) -> str:

@@ -42,4 +42,20 @@ async def test_other_modules_go_on(hub: Hub) -> None:
         after = await cluster.proxy()
         assert after is not None
         assert after.spec.syncs[0] == proxy.spec.syncs[0]
-        assert any("Module base stays as it is" in line for line in hub.log)
+        assert any("the entry base stays as it is" in line for line in hub.log)
+
+
+async def test_who_is_on_its_way_gets_there(hub: Hub) -> None:
+    """A newer version that it can't have, while it moves, holds up neither the hub nor other Modules."""
+    await hub.put_source()
+    await hub.put_module()
+    async with hub.running():
+        cluster = await Downstream.ready(hub, labels={"ring": "canary", "odd": "yes"})
+        cluster.states["base"] = "updating"
+        await cluster.delivers_until(lambda it: it.status.syncs)
+        moving = await hub.sees(Module, "base", lambda it: it.status.summary.updating == 1)
+        await hub.put_module(overrides=WRONG)
+        module = await hub.sees(Module, "base", lambda it: it.status.target != moving.status.target)
+        assert module.status.admitted == moving.status.admitted
+        await hub.put_module("other")
+        await cluster.delivers_until(lambda it: len(it.status.syncs) == 2)
