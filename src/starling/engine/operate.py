@@ -74,6 +74,7 @@ class Operations:
         except Exception as error:
             LOG.exception("%s: an error that nobody expected", unit.id)
             self._fail(state, (Problem("Unexpected", f"{type(error).__name__}: {error}", hint="please report it"),))
+        state.renewed(worked_on, self.clock.monotonic())
         still = state.amiss(connection.cache.owned(unit.id), self.clock.monotonic())
         # What was put right and is amiss again was taken again, though its entry may read just as before.
         state.left = {key: entry for key, entry in amiss.items() if still.get(key) == entry and key not in worked_on}
@@ -180,6 +181,7 @@ class Operations:
         state.operation, state.problems, state.waiting = operation, (), None
         renewed = [task.key for task in todo.work if task.renews and task.key is not None]
         new = {key: "" for key in renewed if connection.cache.get(key) is None}
+        state.excuse(renewed, connection.cache.owned(unit.id))
         connection.cache.expect(unit.id, new, as_left=False)
         if new or (renewed and state.baseline) or (comes_in and todo.work):
             state.baseline = "" if renewed else state.baseline

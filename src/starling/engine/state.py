@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -27,6 +27,8 @@ REMEMBERED = 20
 
 TERMINATING = Readiness.TERMINATING
 NOTHING = UnitStatus()
+GRACE = 10.0
+"""Seconds that an object which had failed has, once it was renewed, to say something else."""
 UNFINISHED = frozenset({Readiness.IN_PROGRESS, Readiness.TERMINATING, Readiness.MISSING})
 
 
@@ -38,7 +40,8 @@ class UnitState:
     what was written last, its inventory left out but for a hash. `reread`: ask the store for it. `look`: plan even if
     nothing seems to have changed. `busy`: an operation processor has it. `waiting` is the wait at which its operation
     stopped, `retry_at` when what failed is tried again, `due` when everything is applied again. `left` is the drift
-    that the last operation found and left as it was: no reason for another.
+    that the last operation found and left as it was: no reason for another. `excused` are objects that had failed when
+    they were renewed, or are yet to be, each with the time until which that doesn't count.
     """
 
     unit: Unit | None = None
@@ -61,6 +64,7 @@ class UnitState:
     due: float = math.inf
     in_progress_since: float | None = None
     left: Mapping[ObjectKey, int] = field(default_factory=dict)
+    excused: dict[ObjectKey, float] = field(default_factory=dict)
     kinds: frozenset[GroupVersionKind] = frozenset()
     removed: bool = False
     drift: deque[Drift] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -94,11 +98,31 @@ class UnitState:
         return self.kinds | self.stored_kinds()
 
     def observe(self, owned: Mapping[ObjectKey, Record], now: float) -> None:
-        """Note since when the unit has been on its way."""
-        if _on_its_way(self, owned) not in UNFINISHED:
+        """Note since when the unit has been on its way, and which failures count again."""
+        for key in [key for key, until in self.excused.items() if now >= until or _is_current(owned.get(key))]:
+            del self.excused[key]
+        if _on_its_way(self, self.judged(owned, now)) not in UNFINISHED:
             self.in_progress_since = None
         elif self.in_progress_since is None:
             self.in_progress_since = now
+
+    def excuse(self, keys: Iterable[ObjectKey], owned: Mapping[ObjectKey, Record]) -> None:
+        """Objects are to be renewed: what has failed of them says nothing of what they are to become."""
+        failed = (key for key in keys if key in owned and owned[key].readiness is Readiness.FAILED)
+        begun = {key: until for key, until in self.excused.items() if until < math.inf}
+        self.excused = begun | dict.fromkeys(failed, math.inf)
+
+    def renewed(self, keys: Collection[ObjectKey | None], now: float) -> None:
+        """Objects were renewed; their controllers may take a moment until they say how what is new fares."""
+        for key in self.excused:
+            if key in keys:
+                self.excused[key] = now + GRACE
+
+    def judged(self, owned: Mapping[ObjectKey, Record], now: float) -> Mapping[ObjectKey, Record]:
+        """The records, with failures that don't count as what they are: on their way."""
+        stale = [key for key, until in self.excused.items() if now < until and key in owned]
+        stale = [key for key in stale if owned[key].readiness is Readiness.FAILED]
+        return {**owned, **{key: _excused(owned[key]) for key in stale}} if stale else owned
 
     def wants_operation(self, owned: Mapping[ObjectKey, Record], now: float) -> bool:
         """Whether there may be something to do, as far as can be told without its manifests."""
@@ -141,6 +165,7 @@ class UnitState:
             self.due,
             self.retry_at if self.retry_at is not None else math.inf,
             now + wakes if wakes is not None else math.inf,
+            *self.excused.values(),
             since + self.unit.timeout if since is not None and self.unit is not None else math.inf,
         ]
         waits = [time - now for time in times if now < time < math.inf]
@@ -182,6 +207,7 @@ def status_of(
     """How the unit stands: what is known of its objects, and of its operation."""
     unit = state.unit
     assert unit is not None
+    owned = state.judged(owned, now)
     readiness, message = _readiness(state, unit, owned, now)
     if error is not None:
         readiness, message = Readiness.UNKNOWN, error.message
@@ -206,6 +232,15 @@ def status_of(
 def unknown_status(state: UnitState, trouble: StarlingError) -> UnitStatus:
     """A unit of which nothing could be seen yet: what was written down, and that it may be so no longer."""
     return msgspec.structs.replace(state.stored, readiness=Readiness.UNKNOWN, message=trouble.message, objects={})
+
+
+def _is_current(record: Record | None) -> bool:
+    return record is not None and record.readiness is Readiness.CURRENT
+
+
+def _excused(record: Record) -> Record:
+    message = f"had failed before this was applied: {record.message}"
+    return msgspec.structs.replace(record, readiness=Readiness.IN_PROGRESS, message=message)
 
 
 def _counts(record: Record) -> bool:

@@ -15,7 +15,7 @@ from starling.engine.health import Readiness, assess
 from starling.engine.inventory import baseline
 from starling.engine.ownership import LABEL
 from starling.engine.plan import Action, Task
-from starling.engine.state import UnitState, as_left, recover, status_of, unknown_status
+from starling.engine.state import GRACE, UnitState, as_left, recover, status_of, unknown_status
 from starling.engine.unit import MOST_PROBLEMS, Drift, Phase, Problem, Unit, UnitStatus
 from starling.kube import Unreachable
 from starling.objects import ObjectKey
@@ -98,6 +98,39 @@ def test_one_that_takes_too_long_has_failed() -> None:
     assert status_of(state, owned(record("a")), NOW + 20).readiness is Readiness.CURRENT
     state.observe(slow, NOW + 30)
     assert status_of(state, slow, NOW + 35).readiness is Readiness.IN_PROGRESS
+
+
+def test_a_failure_from_before_is_not_that_of_what_is_new() -> None:
+    """Not while the object is to be renewed, nor for a while after that; what else has failed has failed."""
+    there = owned(record("a", readiness=Readiness.FAILED, message="crashes"), record("b"))
+    state = state_with(operation=operation(WANTED, Phase.RUNNING))
+    assert status_of(state, there, NOW).readiness is Readiness.FAILED
+    state.excuse([key("a"), key("b")], there)
+    begun = status_of(state, there, NOW + 1000)
+    assert (begun.readiness, begun.problems) == (Readiness.IN_PROGRESS, ())
+    assert begun.message == "ConfigMap a is InProgress: had failed before this was applied: crashes"
+    broken = there | owned(record("b", readiness=Readiness.FAILED, message="too"))
+    assert [each.key for each in status_of(state, broken, NOW).problems] == [key("b")]
+
+    state.renewed({key("a"), None}, NOW)
+    assert (status_of(state, there, NOW + GRACE - 0.1).readiness, state.next_look(NOW)) == (
+        Readiness.IN_PROGRESS, GRACE,
+    )  # fmt: skip
+    assert status_of(state, there, NOW + GRACE).readiness is Readiness.FAILED
+
+
+def test_what_has_been_well_since_is_excused_no_more() -> None:
+    """Nor is what isn't to be renewed any more; what is on its way may still say that it had failed."""
+    failed = owned(record("a", readiness=Readiness.FAILED))
+    state = state_with()
+    state.excuse([key("a")], failed)
+    state.observe(owned(record("a", readiness=Readiness.IN_PROGRESS)), NOW)
+    assert status_of(state, failed, NOW).readiness is Readiness.IN_PROGRESS
+    state.observe(owned(record("a")), NOW)
+    assert status_of(state, failed, NOW).readiness is Readiness.FAILED
+    state.excuse([key("a")], failed)
+    state.excuse([], failed)
+    assert status_of(state, failed, NOW).readiness is Readiness.FAILED
 
 
 @pytest.mark.parametrize(
