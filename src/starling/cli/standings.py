@@ -58,7 +58,8 @@ def standing(cluster: Cluster, proxy: ProxyAssemblage | None, module: Module) ->
         return None
     word = _word(cluster, module, entry, its, selected=selected)
     has = _version_there(entry, its)
-    wanted = version_of_revision(module.status.revision) if word in ("pending", "held") else ""
+    forth = _aim(module) == module.status.target  # of what it goes back to, only the target is known
+    wanted = version_of_revision(module.status.revision) if word in ("pending", "held") and forth else ""
     if word == "updating" and entry is not None:
         wanted = version_of_entry(entry)
     return Standing(
@@ -83,7 +84,13 @@ def _word(cluster: Cluster, module: Module, entry: Entry | None, its: EntryStatu
         return "updating"
     if its.state == "failed":
         return "failed"
-    return waits if module.status.target and entry.target != module.status.target else "ok"
+    return waits if module.status.target and entry.target != _aim(module) else "ok"
+
+
+def _aim(module: Module) -> str:
+    """Where clusters are to be in the end: at the target, or, if that failed or was undone, where they return to."""
+    status = module.status
+    return (status.rollback_to or status.target) if status.failed_target == status.target else status.target
 
 
 def _version_there(entry: Entry | None, its: EntryStatus | None) -> str:

@@ -1,5 +1,6 @@
 """What a Module is on a cluster is told in a version and a word."""
 
+import msgspec
 import pytest
 
 from starling.api.v1alpha1 import Entry, EntryStatus
@@ -56,6 +57,18 @@ def test_clusters_that_nothing_new_reaches() -> None:
     behind = proxy("c", entry("web", "v1.1.0"), status("web", target="v1.1.0", applied="v1.1.0"))
     assert in_text(standing(cluster("c", phase="Unreachable"), there, module("web"))) == "v1.2.0 unreachable"
     assert in_text(standing(cluster("c", mode="Cordoned"), behind, module("web"))) == "v1.1.0 → v1.2.0 held"
+
+
+def test_after_a_rollback_those_are_well_that_are_back() -> None:
+    """What a cluster is to have is then what was good before; one that isn't back yet is pending."""
+    back = module("web")
+    failed = msgspec.structs.replace(back.status, failed_target="v1.2.0", rollback_to="v1.1.0")
+    back = msgspec.structs.replace(back, status=failed)
+    there = proxy("c", entry("web", "v1.1.0"), status("web", target="v1.1.0", applied="v1.1.0"))
+    assert in_text(standing(cluster("c"), there, back)) == "v1.1.0 ok"
+    assert in_text(standing(cluster("c"), proxy("c", entry("web"), status("web")), back)) == "v1.2.0 pending"
+    stopped = msgspec.structs.replace(back, status=msgspec.structs.replace(failed, rollback_to=""))
+    assert in_text(standing(cluster("c"), there, stopped)) == "v1.1.0 → v1.2.0 pending"
 
 
 @pytest.mark.parametrize(
