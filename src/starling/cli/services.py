@@ -84,7 +84,7 @@ def agent(
     context: Context = None,
     instance: Annotated[
         str,
-        typer.Option("--instance", help="What units are called after that no hub has named; on a hub, its own with -hub."),
+        typer.Option("--instance", help="What units are called after that no hub names; on a hub, its own and -hub."),
     ] = "local",
     heartbeat: Annotated[
         str, typer.Option("--heartbeat", metavar="DURATION", help="How often to tell an Upstream that we are there.")
