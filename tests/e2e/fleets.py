@@ -30,6 +30,7 @@ __all__ = [
     "fleet_of",
     "in_motion",
     "module",
+    "ours",
     "source",
 ]
 
@@ -46,6 +47,9 @@ _KINDS = {
     "Deployment": GroupVersionKind("apps", "v1", "Deployment"),
     "Lease": GroupVersionKind("coordination.k8s.io", "v1", "Lease"),
 }
+
+
+_OURS = ("Source", "Cluster", "Module", "SyncGroup", "ProxyAssemblage", "Upstream")
 
 
 class Service:
@@ -162,9 +166,12 @@ class Fleet:
         service = self.start(name, "starling", "local", "git-server", str(root), "--port", str(port), *extra)
         return lambda: next((line for line in reversed(service.said.splitlines()) if line.startswith("http")), "")
 
-    def controller(self, *options: str) -> Service:
-        """Have the hub's controller run, or run again, with the rights that `starling install` gives it."""
-        return self._service("controller", self._account("hub", "starling-controller"), *options)
+    def controller(self, *options: str, name: str = "controller") -> Service:
+        """Have the hub's controller run, or run again, with the rights that `starling install` gives it.
+
+        Several of them need names, controller-…, and `--leader-election`.
+        """
+        return self._service(name, self._account("hub", "starling-controller"), *options)
 
     def agent(self, cluster: str, *options: str) -> Service:
         """Have a cluster's agent run, or run again."""
@@ -198,11 +205,16 @@ class Fleet:
 
     def starling(self, *arguments: str) -> str:
         """What one of our commands prints, which must succeed."""
+        code, output, errors = self.run(*arguments)
+        assert code == 0, f"{arguments}: {output}{errors}"
+        return output
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """What becomes of one of our commands: its exit code, stdout and stderr."""
         done = subprocess.run(
             ["starling", *arguments], env=self.environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return done.returncode, done.stdout, done.stderr
 
     def config(self, cluster: str) -> str:
         """A cluster's kubeconfig."""
@@ -295,7 +307,7 @@ class Fleet:
         """How everything of ours stands, on all clusters."""
         found = []
         for cluster in self.clusters:
-            for kind in ("Source", "Cluster", "Module", "ProxyAssemblage", "Upstream", "Assemblage", "Sync"):
+            for kind in (*_OURS, "Assemblage", "Sync"):
                 path = f"/apis/starling.dev/v1alpha1/{kind.lower().removesuffix('y')}s"
                 with suppress(StarlingError):
                     listing = (await self.client(cluster).once().raw("GET", path)).json()
