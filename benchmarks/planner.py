@@ -51,7 +51,7 @@ def _policy() -> Rollout:
 def _facts() -> Facts:
     eu = [each for each in range(CLUSTERS) if each % 3 == 0 and each % 50][:200]
     admitted = tuple(Admitted(cluster=f"c{each:05}", since=NOW, target="t1:new", admission=6) for each in eu)
-    course = Course(last_good="t1:old", stage="eu", stage_started=NOW)
+    course = Course(last_good="t1:old", stage="eu", stages_done=("canary",), stage_started=NOW)
     return Facts(target="t1:new", previous="t1:new", course=course, admission=6, admitted=admitted)
 
 

@@ -7,7 +7,7 @@ arrived, with an entry that has that admission's counter. Old views of clusters 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from starling.api import seconds
@@ -81,18 +81,21 @@ class _Scene:
     staged: Staged
     known: Mapping[str, Member]
     now: datetime
+    _wanted: dict[Course, dict[str, str | None]] = field(default_factory=dict)
 
     @property
     def timeout(self) -> timedelta:
         return timedelta(seconds=seconds(self.staged.policy.timeout))
 
     def wanted(self, facts: Facts) -> dict[str, str | None]:
-        """Where each cluster may go."""
-        may_update = is_open(self.staged.policy.windows, self.now)
-        return {
-            name: destination(facts, self.staged, member, self.now, may_update=may_update)
-            for name, member in self.known.items()
-        }
+        """Where each cluster may go; worked out once for each course, as there may be thousands."""
+        if facts.course not in self._wanted:
+            may_update = is_open(self.staged.policy.windows, self.now)
+            self._wanted[facts.course] = {
+                name: destination(facts, self.staged, member, self.now, may_update=may_update)
+                for name, member in self.known.items()
+            }
+        return self._wanted[facts.course]
 
     def places(self, facts: Facts) -> dict[str, Place]:
         """The places that are taken."""
