@@ -2,13 +2,15 @@
 
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starling.api import Cluster, Sync, SyncGroup
+from starling.kube import NotFound
 from starling.local import LocalCluster
 from tests.integration.controllers.hub.downstream import Downstream
 from tests.integration.controllers.hub.stage import Hub, condition, put
+from tests.waiting import until
 
 
 async def add_push(hub: Hub, server: LocalCluster, name: str = "c") -> None:
@@ -95,8 +97,15 @@ async def test_syncs_of_a_cluster_that_is_gone_go(hub: Hub, server: LocalCluster
     """Were the cluster added again one day, they would bring back what is long out of date."""
     async with at_work(hub, server, "a"):
         await hub.sees(Sync, "g.a.c", lambda it: bool(it.spec.target))
-        await hub.patch(Cluster, "c", {"metadata": {"finalizers": None}})
         await hub.delete(Cluster, "c")
+
+        async def forced() -> bool:
+            """No agent is there to let go of anything, so someone takes the finalizer away, until it stays away."""
+            with suppress(NotFound):
+                await hub.patch(Cluster, "c", {"metadata": {"finalizers": None}})
+            return await hub.get(Cluster, "c") is None
+
+        await until(forced)
         await hub.gone(Sync, "g.a.c")
 
 
