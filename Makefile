@@ -17,7 +17,7 @@ demo: build ## A hub and four clusters on this machine: a rollout, drift undone,
 	@$(RUN) bash examples/demo.sh
 
 test: check build tools ## Everything: checks, unit, integration and end-to-end tests
-	@$(RUN) pytest -n $(WORKERS) --dist loadfile
+	@$(RUN) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: setup ## Formatting, lint, types, layers
 	@$(RUN) ruff format --check .
