@@ -45,7 +45,11 @@ async def test_it_all_goes_in_reverse(scene: Scene, kind: OwnKind, traffic: Traf
         scene.render("web", config_map("a"))
         await scene.synced(unit)
     assert [each.name for each in traffic.writes()] == ["w", f"widgets.{kind.group}"]
-    assert not await scene.live(f"widgets.{kind.group}", CRDS)
+
+    async def is_gone() -> bool:
+        return not await scene.live(f"widgets.{kind.group}", CRDS)
+
+    await until(is_gone)  # the API server looks for resources of the kind first
 
 
 async def test_an_apply_of_the_same_writes_nothing(scene: Scene, kind: OwnKind, traffic: Traffic) -> None:
