@@ -1,6 +1,6 @@
 """The composition root: the only place that puts concrete things together, for the hub and for a cluster.
 
-`run_controller` is the hub: Sources, Clusters, Modules, the assembler and push delivery. `run_agent` is a cluster:
+`run_controller` is the hub: Sources, Clusters, Modules, SyncGroups, the assembler, push. `run_agent` is a cluster:
 Assemblages, Syncs with the engine behind them, and Upstreams. Each runs groups of controllers, each group in one
 process of several at a time by a Lease of its own. Both follow Sources, which is a group of its own: where the hub is
 managed by an agent too, one of the two does it.

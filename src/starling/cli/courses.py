@@ -81,10 +81,10 @@ def stages_of(seen: Seen) -> list[StageSeen]:
     stages = list(policy.stages)
     if status.stage == REST or any(name == REST for name, _ in there):
         stages.append(RolloutStage(name=REST, selector=LabelSelector()))
-    turn = next((number for number, stage in enumerate(stages) if stage.name == status.stage), -1)
     found = []
-    for number, stage in enumerate(stages):
-        state = _turn(status, policy, stage) if number == turn else "done" if number < turn else "to come"
+    for stage in stages:
+        elsewhere = "done" if stage.name in status.stages_done else "to come"
+        state = _turn(status, policy, stage) if stage.name == status.stage else elsewhere
         states = [each for name, each in there if name == stage.name]
         found.append(_stage_seen(status, stage, "done" if is_ended(status) else state, states))
     return found

@@ -48,7 +48,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The Module's name, or module/NAME.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The Module's name, or syncgroup/NAME.", show_default=False)]
 OrderTimeout = Annotated[
     str,
     typer.Option("--timeout", metavar="DURATION", help="How long to wait until it is carried out; 0: not at all."),

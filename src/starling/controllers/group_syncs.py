@@ -21,14 +21,14 @@ from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.objects import digest, short_digest
 from starling.runtime import Informer, Key, key_of
 
-__all__ = ["HERE", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group"]
+__all__ = ["THE_HUB", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group"]
 
 GROUP: Final = "starling.dev/syncgroup-name"
 PART: Final = "starling.dev/part"
 ADMISSION: Final = "starling.dev/admission"
 AT_ONCE: Final = 16
 LONGEST: Final = 253
-HERE: Final = ""
+THE_HUB: Final = ""
 """In place of a cluster's name: the hub itself."""
 
 _SYNCS: Final = Sync.declaration.resource
@@ -61,7 +61,7 @@ class SyncView(Fields, frozen=True, kw_only=True):
     @property
     def cluster(self) -> str:
         """The Cluster that it goes to; empty: where it is."""
-        return self.spec.cluster.name if self.spec.cluster is not None else HERE
+        return self.spec.cluster.name if self.spec.cluster is not None else THE_HUB
 
     @property
     def part(self) -> Part:

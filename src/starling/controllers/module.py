@@ -5,8 +5,8 @@ decision of `fleet.rollout` is recorded in status, onto the state that was read.
 the record admits get the target.
 """
 
-import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.members import members_of
 from starling.controllers.repositories import Repositories
-from starling.controllers.rolling import Aim, Rollouts, may_supersede, recorded, tell, troubled
+from starling.controllers.rolling import Aim, Rollouts, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
 from starling.controllers.views import Proxy, changed_names
@@ -27,14 +27,13 @@ from starling.controllers.waking import GATHER, Waking
 from starling.controllers.wanted import Wanted
 from starling.controllers.world import World
 from starling.controllers.writing import says_the_same, set_finalizer, write_status
-from starling.errors import InputError, StarlingError
+from starling.errors import InputError
 from starling.fleet import Decision, Member
 from starling.kube import Client
 from starling.runtime import Controller, Group, Key, ObjectReference, Recorder, Result, key_of
 
 __all__ = ["FINALIZER", "ModuleController"]
 
-LOG = logging.getLogger(__name__)
 FINALIZER: Final = "starling.dev/module"
 
 
@@ -80,7 +79,8 @@ class ModuleController:
             module = await set_finalizer(self._client, module, FINALIZER, present=True)
             self._world.modules.learn(module)
         members = members_of(module, self._world)
-        aim = await self._aim(module, members)
+        wanted = partial(self._wanted.by, module)
+        aim = await self._rollouts.aim(module, members, self._world.revisions, wanted)
         generation, now = module.metadata.generation, self._clock.now()
         if aim.policy is None:
             assert aim.problem is not None
@@ -98,25 +98,6 @@ class ModuleController:
         return None
 
     # What is wanted
-
-    async def _aim(self, module: Module, members: Sequence[Member]) -> Aim:
-        """Where clusters are to go; if that can't be found out, where they were to go before, and nobody moves."""
-        status, policy = module.status, None
-        try:
-            policy = self._rollouts.policy_of(module)
-            made = await self._wanted.by(module)
-            waits = made.target != status.target and not may_supersede(module, policy, members)
-            if not waits and self._world.revisions.get(module, made.target) is None:
-                await self._world.revisions.ensure(module, made)
-        except StarlingError as error:
-            paused = msgspec.structs.replace(policy, paused=True) if policy is not None else None
-            return Aim(status.target, status.revision, status.source_revision, paused, error)
-        if waits:
-            return Aim(status.target, status.revision, status.source_revision, policy)
-        if made.target == status.target:
-            return Aim(status.target, status.revision, made.revision, policy)
-        known = self._world.revisions.get(module, made.target) or made
-        return Aim(made.target, known.revision, made.revision, policy)
 
     def _decided(self, module: Module, aim: Aim, policy: Rollout, members: Sequence[Member]) -> tuple[Aim, Decision]:
         return self._rollouts.decide(

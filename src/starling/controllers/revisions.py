@@ -15,7 +15,7 @@ from starling.kube import Resource as Served
 from starling.objects import digest, short_digest
 from starling.runtime import Informer, Key
 
-__all__ = ["GROUP_LABEL", "MODULE_LABEL", "REVISIONS", "Revision", "Revisions"]
+__all__ = ["GROUP_LABEL", "MODULE_LABEL", "REVISIONS", "Known", "Revision", "Revisions"]
 
 REVISIONS: Final = Served("apps", "v1", "ControllerRevision", "controllerrevisions", namespaced=True)
 MODULE_LABEL: Final = "starling.dev/module"
@@ -29,6 +29,11 @@ class Known(Protocol):
     @property
     def target(self) -> str:
         """The target."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """The exact version that it was made from."""
         ...
 
 

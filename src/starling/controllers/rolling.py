@@ -4,7 +4,7 @@ A controller finds out where its clusters are to go, an `Aim`; `Rollouts.decide`
 `fleet.rollout`, and `recorded` puts it into the status, which is written before anything moves.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Final, TypeVar
@@ -16,17 +16,19 @@ from starling.api import Condition, Module, RolloutPolicy, SyncGroup, conditions
 from starling.api.orders import ORDER, Order, parse_order
 from starling.api.v1alpha1 import Rollout, RolloutStatus
 from starling.controllers.gates import Answer, Gates, Question
+from starling.controllers.revisions import Known, Revisions
 from starling.controllers.writing import CONFIRM
 from starling.errors import InputError, StarlingError
 from starling.fleet import Course, Decision, Facts, Member, decide, superseded
 from starling.runtime import Informer, Key, ObjectReference, Recorder, key_of
 
-__all__ = ["Aim", "Rolled", "Rollouts", "may_supersede", "order_of", "recorded", "tell", "troubled"]
+__all__ = ["Aim", "Rolled", "Rollouts", "order_of", "recorded", "tell", "troubled"]
 
 TOLD: Final = ("Succeeded", "Degraded", "Waiting", "Baking", "Failed", "RollingBack", "RolledBack")
 """Phases that an Event tells of."""
 
 Rolled = Module | SyncGroup
+R = TypeVar("R", bound=Known)
 S = TypeVar("S", bound=RolloutStatus)
 
 
@@ -64,6 +66,26 @@ class Rollouts:
                 hint="create it, or name another in policyRef",
             )
         return found.spec
+
+    async def aim(
+        self, obj: Rolled, members: Sequence[Member], history: Revisions[R], wanted: Callable[[], Awaitable[R]]
+    ) -> Aim:
+        """Where clusters are to go; if that can't be found out, where they were to go before, and nobody moves."""
+        status, policy = obj.status, None
+        try:
+            policy = self.policy_of(obj)
+            made = await wanted()
+            if made.target == status.target:
+                await history.ensure(obj, made)
+                return Aim(status.target, status.revision, made.revision, policy)
+            if not superseded(policy, _facts(obj, status.target, frozenset(), members), members):
+                return Aim(status.target, status.revision, status.source_revision, policy)
+            await history.ensure(obj, made)
+        except StarlingError as error:
+            paused = msgspec.structs.replace(policy, paused=True) if policy is not None else None
+            return Aim(status.target, status.revision, status.source_revision, paused, error)
+        known = history.get(obj, made.target) or made
+        return Aim(made.target, known.revision, made.revision, policy)
 
     def decide(
         self,
@@ -118,11 +140,6 @@ def order_of(obj: Rolled) -> Order | None:
         return parse_order(obj.metadata.annotations.get(ORDER, ""))
     except InputError:
         return None
-
-
-def may_supersede(obj: Rolled, policy: Rollout, members: Sequence[Member]) -> bool:
-    """Whether a newer target may take the place of the one that is recorded."""
-    return superseded(policy, _facts(obj, obj.status.target, frozenset(), members), members)
 
 
 def _facts(obj: Rolled, target: str, known: frozenset[str], members: Sequence[Member]) -> Facts:

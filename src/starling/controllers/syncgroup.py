@@ -7,21 +7,22 @@ record admits. A group without a selector is for the hub itself, all at once.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Module, SyncGroup, conditions
-from starling.api.v1alpha1 import Entry, ModuleSpec, Rollout, RolloutSummary, SyncGroupStatus, SyncTemplate
+from starling.api.v1alpha1 import Entry, GroupSync, ModuleSpec, Rollout, RolloutSummary, SyncGroupStatus, SyncTemplate
 from starling.api.v1alpha1.fields import LabelSelector
 from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
-from starling.controllers.group_syncs import HERE, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
+from starling.controllers.group_syncs import THE_HUB, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
 from starling.controllers.groups import group_members, part_claims, parts_in
 from starling.controllers.repositories import Repositories
-from starling.controllers.rolling import Aim, Rollouts, may_supersede, order_of, recorded, tell, troubled
+from starling.controllers.rolling import Aim, Rollouts, order_of, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
 from starling.controllers.views import Proxy, changed_names
@@ -29,7 +30,7 @@ from starling.controllers.waking import GATHER, Waking
 from starling.controllers.wanted import Wanted
 from starling.controllers.world import World
 from starling.controllers.writing import says_the_same, set_finalizer, write_status
-from starling.errors import InputError, StarlingError
+from starling.errors import InputError
 from starling.fleet import (
     Decision,
     GroupRevision,
@@ -46,6 +47,8 @@ from starling.runtime import Controller, Group, Key, Recorder, Result, key_of
 __all__ = ["FINALIZER", "SyncGroupController"]
 
 FINALIZER: Final = "starling.dev/syncgroup"
+LOOK_AGAIN: Final = 60.0
+"""Seconds between looks whether a Sync that is in a group's way, and of which nobody tells, is still there."""
 
 
 class SyncGroupController:
@@ -93,7 +96,8 @@ class SyncGroupController:
             group = await set_finalizer(self._client, group, FINALIZER, present=True)
             self._world.groups.learn(group)
         members = group_members(group, self._world)
-        aim = await self._aim(group, members)
+        wanted = partial(self._revision, group)
+        aim = await self._rollouts.aim(group, members, self._world.group_revisions, wanted)
         generation, now = group.metadata.generation, self._clock.now()
         if aim.policy is None:
             assert aim.problem is not None
@@ -125,12 +129,16 @@ class SyncGroupController:
         await self._tidy(group, {each for member in members for each in (member.entry or "", member.reported)})
         if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
             raise aim.problem  # and try again, ever more slowly
-        if in_the_way is None:
-            self._in_the_way.pop(key, None)
-        elif str(in_the_way) != str(problem):
+        return Result(self._noted(key, in_the_way, decision.recheck_after))
+
+    def _noted(self, key: Key, in_the_way: InputError | None, recheck_after: float | None) -> float | None:
+        """When to look again: at once to tell what is new, now and then whether what is in the way has gone."""
+        before = self._in_the_way.pop(key, None)
+        if in_the_way is not None:
             self._in_the_way[key] = in_the_way
-            return Result(GATHER)
-        return Result(decision.recheck_after)
+        if str(in_the_way) != str(before):
+            return GATHER
+        return recheck_after if in_the_way is None else min(recheck_after or LOOK_AGAIN, LOOK_AGAIN)
 
     async def _tidy(self, group: SyncGroup, in_use: set[str]) -> None:
         status = group.status
@@ -171,23 +179,8 @@ class SyncGroupController:
 
     # What is wanted
 
-    async def _aim(self, group: SyncGroup, members: Sequence[Member]) -> Aim:
-        """Where clusters are to go; if that can't be found out, where they were to go before, and nobody moves."""
-        status, policy = group.status, None
-        try:
-            policy = self._rollouts.policy_of(group)
-            made = group_revision({each.name: await self._wanted.by(_part(group, each)) for each in group.spec.syncs})
-            if made.target != status.target and not may_supersede(group, policy, members):
-                return Aim(status.target, status.revision, status.source_revision, policy)
-            if self._world.group_revisions.get(group, made.target) is None:
-                await self._world.group_revisions.ensure(group, made)
-        except StarlingError as error:
-            paused = msgspec.structs.replace(policy, paused=True) if policy is not None else None
-            return Aim(status.target, status.revision, status.source_revision, paused, error)
-        if made.target == status.target:
-            return Aim(status.target, status.revision, made.revision, policy)
-        known = self._world.group_revisions.get(group, made.target) or made
-        return Aim(made.target, known.revision, made.revision, policy)
+    async def _revision(self, group: SyncGroup) -> GroupRevision:
+        return group_revision({each.name: await self._wanted.by(_part(group, each)) for each in group.spec.syncs})
 
     def _syncs(self, group: SyncGroup) -> dict[str, dict[str, Entry]]:
         """The Syncs that each cluster is to have that the hub connects to, by what is recorded."""
@@ -219,13 +212,13 @@ class SyncGroupController:
         revision = self._world.group_revisions.get(group, aim.target)
         syncs: GroupSyncs = self._world.group_syncs
         if revision is not None and not group.spec.suspend and aim.problem is None:
-            name = group.metadata.name
-            await syncs.write(group, HERE, {part: direct_entry(name, part, it) for part, it in revision.parts.items()})
+            name, parts = group.metadata.name, revision.parts
+            await syncs.write(group, THE_HUB, {part: direct_entry(name, part, it) for part, it in parts.items()})
         group = await self._write(group, self._standing_here(group, aim, revision))
-        await self._tidy(group, {sync.spec.target for sync in syncs.of(group).get(HERE, {}).values()})
+        await self._tidy(group, {sync.spec.target for sync in syncs.of(group).get(THE_HUB, {}).values()})
 
     def _standing_here(self, group: SyncGroup, aim: Aim, revision: GroupRevision | None) -> SyncGroupStatus:
-        there = self._world.group_syncs.of(group).get(HERE, {})
+        there = self._world.group_syncs.of(group).get(THE_HUB, {})
         wanted = frozenset(revision.parts) if revision is not None else frozenset[str]()
         held = held_parts([sync.part for sync in there.values()], lambda _: wanted)
         at_it = held.entry == held.reported == aim.target
@@ -242,6 +235,7 @@ class SyncGroupController:
             conditions=told,
             target=aim.target,
             revision=aim.revision,
+            source_revision=aim.source_revision,
             phase=phase,
             ended=aim.target if done else before.ended,
             last_good=aim.target if done else before.last_good,
@@ -266,7 +260,7 @@ class SyncGroupController:
     # Removal
 
     async def _remove(self, group: SyncGroup) -> Result | None:
-        """Have every cluster lose what it has, and drop our finalizer once those that are there have said so.
+        """Have every cluster lose what it has; drop our finalizer when all Syncs are gone, and all entries.
 
         If the kind or the namespace is going away, nobody meant to take this off the clusters: then it stays there.
         """
@@ -325,10 +319,9 @@ def _awaits(group: SyncGroup, cluster: str) -> bool:
     return group.status.phase == "Removing" or any(each.cluster == cluster for each in group.status.admitted)
 
 
-def _part(group: SyncGroup, template: SyncTemplate) -> Module:
+def _part(group: SyncGroup, template: GroupSync) -> Module:
     """A part as the Module that it would be."""
     fields = {field: getattr(template, field) for field in SyncTemplate.__struct_fields__}
-    name = getattr(template, "name", "")
-    metadata = msgspec.structs.replace(group.metadata, name=part_name(group.metadata.name, name))
+    metadata = msgspec.structs.replace(group.metadata, name=part_name(group.metadata.name, template.name))
     selector = group.spec.selector or LabelSelector()
     return Module(metadata=metadata, spec=ModuleSpec(selector=selector, sync=SyncTemplate(**fields)))

@@ -8,27 +8,21 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 
-from starling.engine.cache import ClusterCache, Record, Seen
-from starling.engine.diff import Effect, ObjectDiff, diff_object, render
+from starling.engine.cache import Seen
+from starling.engine.diff import Effect, render
 from starling.engine.fields import own_entry
-from starling.engine.health import assess
-from starling.engine.ownership import LABEL
-from starling.engine.prepare import Desired, prepare
-from starling.engine.unit import Unit
 from starling.kube import ApiError, Client, NotFound, Ref
 from starling.local import LocalCluster
-from starling.objects import GroupVersionKind, ManifestError, ObjectKey, canonical_json, load_manifests
+from starling.objects import GroupVersionKind, ManifestError, ObjectKey
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.fuzzing import GADGET_CRD, KINDS, Deed, Json, manifest, meddle
-from tests.integration.engine.world import World, running_engine, unit_id, world
+from tests.integration.engine.subjects import Subject, subject
+from tests.integration.engine.world import World, running_engine, world
 from tests.rounds import ROUNDS
 from tests.waiting import until
 
@@ -37,9 +31,6 @@ CASES = 8
 
 WRITES = 30
 """What others do in a round while an engine runs."""
-
-SERVERS = {1: ("managedFields", "resourceVersion", "generation"), 2: ("deprecated.daemonset.template.generation",)}
-"""What the server counts in metadata, by how deep it stands."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,69 +41,6 @@ def gadgets(kubectl: Callable[..., CompletedProcess[str]]) -> Iterator[None]:
     assert kubectl("wait", "--for=condition=Established", "-f", "-", input=crd).returncode == 0
     yield
     assert kubectl("delete", "-f", "-", input=crd).returncode == 0
-
-
-@dataclass(frozen=True)
-class Subject:
-    """An object as the engine wants it, and what it remembers of its last apply."""
-
-    client: Client
-    ref: Ref
-    desired: Desired
-    unit: Unit
-    cache: ClusterCache
-
-    @property
-    def content(self) -> Json:
-        """What is applied."""
-        return self.desired.manifest.content
-
-    async def live(self) -> Json:
-        """The object as it is."""
-        found: Json = (await self.client.get(self.ref)).json()
-        return found
-
-    async def apply(self) -> None:
-        """Apply it, and remember how that left it."""
-        body = await self.client.apply(self.ref, self.desired.manifest)
-        self.cache.applied(self.ref.resource, body.decode(Seen), self.unit.id, self.desired.digest)
-
-    async def look(self) -> Record:
-        """What is known of it after a look."""
-        record = self.cache.see(self.ref.resource, (await self.client.get(self.ref)).decode(Seen))
-        assert record is not None
-        return record
-
-    async def diff(self) -> ObjectDiff:
-        """What an apply would change."""
-        return await diff_object(self.client, self.ref, self.content)
-
-    async def only_order(self) -> bool:
-        """Whether what an apply would change is no more than the order of lists' items."""
-        after = (await self.client.apply(self.ref, self.content, dry_run=True)).json()
-        return bool(unordered(await self.live()) == unordered(after))
-
-
-def unordered(value: Any, depth: int = 0) -> Any:
-    """A value that is the same whatever the order of lists' items; without what the server writes about an object."""
-    match value:
-        case dict():
-            hidden = SERVERS.get(depth, ())
-            return {name: unordered(part, depth + 1) for name, part in value.items() if name not in hidden}
-        case list():
-            return sorted((unordered(part, depth + 1) for part in value), key=canonical_json)
-        case _:
-            return value
-
-
-async def subject(client: Client, content: Json, namespace: str) -> Subject:
-    """A manifest's object, not yet applied."""
-    kind = GroupVersionKind.from_api_version(content["apiVersion"], content["kind"])
-    resource = await client.discovery.resource(kind)
-    unit = Unit(id=unit_id(namespace), cluster="here", target_namespace=namespace)
-    (desired,) = prepare(load_manifests(json.dumps(content), "fuzz.json"), unit, {kind: resource}).desired
-    cache = ClusterCache(LABEL, assess, lambda: datetime.now(UTC))
-    return Subject(client, resource.ref(desired.key.name, desired.key.namespace), desired, unit, cache)
 
 
 async def blind(found: Subject, deeds: Sequence[Deed]) -> bool:

@@ -15,6 +15,7 @@ from tests.unit.cli.fleets import cluster, entry, module, proxy, status
 from tests.unit.cli.rollouts import HISTORY, NOW, T1, T2, rolled, seen
 
 APPROVED = StageApproval(stage="eu", by="alice", at=NOW - timedelta(minutes=3))
+EU_S_TURN: dict[str, Any] = {"stage": "eu", "stages_done": ("canary",)}
 PASSED = StageApproval(stage="eu", by="https://gate.example", at=NOW, gate=True)
 
 
@@ -23,19 +24,21 @@ PASSED = StageApproval(stage="eu", by="https://gate.example", at=NOW, gate=True)
     [
         ({"target": ""}, ["to come", "to come", "to come"]),
         ({"stage": "canary"}, ["waits", "to come", "to come"]),
+        ({"stage": "canary", "stages_done": ("eu",)}, ["waits", "done", "to come"]),
         ({"stage": "canary", "stage_started": NOW}, ["its turn", "to come", "to come"]),
         ({"stage": "canary", "stage_started": NOW, "baking_since": NOW}, ["baking", "to come", "to come"]),
-        ({"stage": "eu"}, ["done", "waits for approval", "to come"]),
-        ({"stage": "eu", "approvals": (APPROVED,)}, ["done", "waits for its gate", "to come"]),
-        ({"stage": "eu", "approvals": (APPROVED, PASSED)}, ["done", "waits", "to come"]),
-        ({"stage": "eu", "stage_started": NOW, "failed_target": T2}, ["done", "stopped", "to come"]),
-        ({"stage": "rest", "stage_started": NOW}, ["done", "done", "its turn"]),
+        ({**EU_S_TURN}, ["done", "waits for approval", "to come"]),
+        ({**EU_S_TURN, "approvals": (APPROVED,)}, ["done", "waits for its gate", "to come"]),
+        ({**EU_S_TURN, "approvals": (APPROVED, PASSED)}, ["done", "waits", "to come"]),
+        ({**EU_S_TURN, "stage_started": NOW, "failed_target": T2}, ["done", "stopped", "to come"]),
+        ({"stage": "rest", "stages_done": ("canary", "eu"), "stage_started": NOW}, ["done", "done", "its turn"]),
         ({"ended": T2}, ["done", "done", "done"]),
         ({"ended": T1, "stage": "gone"}, ["to come", "to come", "to come"]),
     ],
     ids=[
         "no target",
         "may not start",
+        "a later one is done",
         "its turn",
         "baking",
         "approval",
@@ -66,7 +69,7 @@ def test_without_stages_there_is_no_list() -> None:
 def test_a_rollout_line_by_line() -> None:
     """Facts, stages with who approved, clusters on their way, and those that failed with what they say."""
     about = rolled(
-        stage="eu",
+        **EU_S_TURN,
         stage_started=NOW,
         target_since=NOW - timedelta(hours=2),
         approvals=(APPROVED,),
