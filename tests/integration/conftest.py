@@ -1,6 +1,7 @@
 """A real API server per test process, and ways to talk to it."""
 
 import asyncio
+import gc
 import itertools
 import os
 import subprocess
@@ -17,6 +18,13 @@ from tests.integration.clusters import running
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """What a module's tests left open is found here, not in whatever runs when the collector happens to come by."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

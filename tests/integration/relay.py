@@ -53,6 +53,8 @@ class Relay:
             return
         both = {writer, there_writer}
         self._open |= both
+        if self._server is None:  # cut off meanwhile
+            self.cut()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(reader, there_writer, both))

@@ -13,9 +13,8 @@ What is repeated, and when:
 import asyncio
 import os
 import ssl
-import sys
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -86,7 +85,7 @@ class Transport:
         self._loaded_at = 0.0
         self._renewing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
-        self._connected: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
+        self._connected: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._closed = False
 
     async def close(self) -> None:
@@ -94,9 +93,8 @@ class Transport:
         self._closed = True
         if self._session is not None:
             await self._session.close()
-            for protocol in tuple(self._connected):
-                if protocol.transport is not None:  # its request was cancelled just as it was connected
-                    protocol.transport.abort()
+            for connection in tuple(self._connected):
+                connection.close()  # its request was cancelled just as it was connected
             await asyncio.sleep(0)  # aborted TLS connections give up their sockets in the loop's next turn
 
     async def access(self, stale: Access | None = None) -> Access:
@@ -134,7 +132,7 @@ class Transport:
                 try:
                     return await _body(response, request.action)
                 finally:
-                    _let_go(response)
+                    response.close()
             except (Unreachable, ApiError) as error:
                 wait = max(backoff.next(), error.retry_after or 0.0)
                 if not left or wait > self._patience.longest_wait or not _worth_repeating(error, request):
@@ -148,7 +146,7 @@ class Transport:
         try:
             yield response
         finally:
-            _let_go(response)
+            response.close()
 
     async def _answer(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         access = await self.access()
@@ -197,10 +195,9 @@ class Transport:
     def _opened_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Callers bound how much they ask at once; a watch holds its connection for as long as it lasts.
-            # Before 3.12.7, Python could leave TLS connections open for ever; aiohttp ends those if told to.
-            connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=sys.version_info < (3, 12, 7))
+            connector = aiohttp.TCPConnector(limit=0)
             # Nobody else knows of a connection whose request is cancelled before aiohttp has it.
-            connector._factory = self._protocol  # type: ignore[assignment]  # noqa: SLF001 - it has no public switch
+            connector._factory = self._connection  # type: ignore[assignment]  # noqa: SLF001 - it has no public switch
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -211,10 +208,29 @@ class Transport:
             self._session._retry_connection = False  # noqa: SLF001 - it has no public switch
         return self._session
 
-    def _protocol(self) -> ResponseHandler:
-        protocol = ResponseHandler(asyncio.get_running_loop())
-        self._connected.add(protocol)
-        return protocol
+    def _connection(self) -> "_Connection":
+        connection = _Connection(lambda: self._closed)
+        self._connected.add(connection)
+        return connection
+
+
+class _Connection(ResponseHandler):
+    """A connection that is gone when it is closed, and at once if its client was closed while it was being made.
+
+    aiohttp says goodbye first, which leaves the socket open until the server, which may be dead, has done so as well.
+    """
+
+    def __init__(self, too_late: Callable[[], bool]) -> None:
+        super().__init__(asyncio.get_running_loop())
+        self._too_late = too_late
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._too_late():
+            self.close()
+
+    def close(self) -> None:
+        self.abort()
 
 
 class _NotSent(Unreachable):
@@ -268,17 +284,6 @@ def _describe(error: BaseException) -> str:
 
 def _limits(silence: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(sock_connect=CONNECT_WITHIN, sock_read=silence)
-
-
-def _let_go(response: aiohttp.ClientResponse) -> None:
-    """End an exchange. A body read to its end has given its connection back.
-
-    Any other's is of no more use, and closing it politely would leave the socket open until the server, which may be
-    dead, says goodbye as well.
-    """
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
 
 
 async def _body(response: aiohttp.ClientResponse, action: str) -> Body:
