@@ -265,12 +265,12 @@ def test_clusters_in_a_list_and_one_in_full(starling: Starling, hub: Place) -> N
     where = ("--hub", hub.kubeconfig)
     rows = [line.split() for line in ok(starling("cluster", "list", *where))]
     assert rows == [
-        ["CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "MODULES"],
+        ["CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "OK"],
         ["eu-1", "Ready", "Active", "pull", "now", "v1.36.0", "-", "1/1"],
         ["us-1", "Unreachable", "Active", "pull", "-", "v1.36.0", "-", "0/1"],
     ]
     found = json.loads("\n".join(ok(starling("cluster", "list", "-A", "-l", "region=eu", "-o", "json", *where))))
-    assert [(each["name"], each["modules"]) for each in found["clusters"]] == [("eu-1", {"ready": 1, "total": 1})]
+    assert [(each["name"], each["runs"]) for each in found["clusters"]] == [("eu-1", {"ok": 1, "total": 1})]
     shown = starling("cluster", "show", "us-1", *where)
     same = starling("status", "cluster", "us-1", "--kubeconfig", hub.kubeconfig)
     assert (shown.returncode, shown.stdout) == (same.returncode, same.stdout) == (1, same.stdout)

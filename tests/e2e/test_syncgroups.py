@@ -1,5 +1,6 @@
 """SyncGroups and Syncs with a cluster: synced directly from the hub to clusters that it connects to."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -75,6 +76,11 @@ async def test_all_parts_reach_all_clusters_and_follow_git(fleet: Fleet, reposit
     await roll_out(fleet, repository, "layer", "one", "two", rollout={"maxConcurrent": 1})
     assert (await fleet.get("hub", "Sync", "layer.one.push-1"))["spec"]["cluster"] == {"name": "push-1"}
     assert await fleet.get("hub", "Sync", "layer.one.pull-1") is None
+    told = json.loads(fleet.starling("get", "--kubeconfig", fleet.config("hub"), "-o", "json"))
+    there = {each["name"]: [(its["name"], its["state"]) for its in each["syncGroups"]] for each in told["clusters"]}
+    assert there == {name: [("syncgroup/layer", "ok")] for name in CLUSTERS}
+    told = fleet.starling("rollout", "status", "syncgroup/layer", "--kubeconfig", fleet.config("hub"))
+    assert f"{len(CLUSTERS)}: {len(CLUSTERS)} ok" in told
     repository.commit(files("layer", "2", "one", "three"))
     await fleet.apply("hub", group("layer", "one", "three", rollout={"maxConcurrent": 1}))
     for part in ("one", "three"):

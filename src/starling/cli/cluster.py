@@ -29,7 +29,6 @@ from starling.cli.fleet import (
     apply_all,
     cluster_documents,
     delete_all,
-    group_of,
     hub,
     keep_cluster,
     named_object,
@@ -42,7 +41,7 @@ from starling.cli.install import applied, served
 from starling.cli.kubeconfigs import find
 from starling.cli.local import progress
 from starling.cli.options import Timeout, options, seconds
-from starling.cli.standings import plural
+from starling.cli.standings import group_of, plural
 from starling.errors import InputError, OutOfTime, StarlingError
 from starling.fleet import selects
 from starling.kube import (

@@ -32,13 +32,13 @@ from starling.cli.status import tell_cluster
 from starling.errors import InputError
 from starling.kube import Client, Selection
 
-__all__ = ["activate", "cluster_table", "cordon", "freeze", "list_clusters", "modules_ready", "show"]
+__all__ = ["activate", "cluster_table", "cordon", "freeze", "list_clusters", "show", "well_of"]
 
 Selector = Annotated[
     str, typer.Option("-l", "--selector", metavar="SELECTOR", help="Clusters by label, as kubectl takes it.")
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="The Clusters' names.", show_default=False)]
-HEADS: Final = ("CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "MODULES")
+HEADS: Final = ("CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "OK")
 
 
 def list_clusters(
@@ -50,10 +50,10 @@ def list_clusters(
     selector: Selector = "",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """List the clusters: whether each is there, what may be done there, how many of its Modules are as they should be.
+    """List the clusters: whether each is there, what may be done there, how much of what it runs is ok.
 
-    SEEN is how long ago one was heard of that isn't Ready; a Ready one is heard of all the time. `starling get` has
-    each Module's version.
+    SEEN is how long ago one was heard of that isn't Ready; a Ready one is heard of all the time. OK is how many Modules
+    and SyncGroups are well there, of all that go there; `starling get` has each one's version.
 
     Exit codes: 0 whatever the states, 2 a wrong call, kubeconfig or context, 3 something failed.
 
@@ -149,22 +149,22 @@ def cluster_table(fleet: Fleet, now: datetime, *, everywhere: bool) -> list[list
     for key, cluster in fleet.clusters.items():
         status = cluster.status
         seen = "now" if status.phase == "Ready" else since(status.last_seen, now)  # told at changes of phase only
-        ready, all_of_them = modules_ready(fleet, key)
+        ready, all_of_them = well_of(fleet, key)
         facts = [key.name, status.phase, cluster.spec.mode, reached_by(cluster)]
         said = [seen, status.kubernetes_version, status.agent_version, f"{ready}/{all_of_them}"]
         rows.append([key.namespace] * everywhere + facts + [word or "-" for word in said])
     return rows
 
 
-def modules_ready(fleet: Fleet, cluster: Key) -> tuple[int, int]:
-    """How many Modules are as they should be on a cluster, of all that go there."""
+def well_of(fleet: Fleet, cluster: Key) -> tuple[int, int]:
+    """How many Modules and SyncGroups are as they should be on a cluster, of all that go there."""
     states = [each.state for each in fleet.on(cluster)]
     return states.count("ok"), len(states)
 
 
 def _document(fleet: Fleet, key: Key) -> dict[str, Any]:
-    ready, all_of_them = modules_ready(fleet, key)
-    return {**described_cluster(fleet.clusters[key]), "modules": {"ready": ready, "total": all_of_them}}
+    ready, all_of_them = well_of(fleet, key)
+    return {**described_cluster(fleet.clusters[key]), "runs": {"ok": ready, "total": all_of_them}}
 
 
 async def _set_mode(names: Sequence[str], some: Some, mode: ClusterMode) -> None:

@@ -10,8 +10,8 @@ import msgspec
 from starling.api import Cluster, seconds
 from starling.api.v1alpha1 import LabelSelector, Rollout, RolloutStage, RolloutStatus
 from starling.cli.orders import short_target, waiting_stage
-from starling.cli.rollouts import Past, Rolled, Which, line_of, message_of
-from starling.cli.standings import Standing, aligned, counted, in_text, since, version_of_revision
+from starling.cli.rollouts import Past, Which, line_of, message_of
+from starling.cli.standings import Rolled, Standing, aligned, counted, in_text, since, version_of_revision
 from starling.cli.status import MOST_TOLD, conditions_in_text, fact_lines, one_line, some_lines
 from starling.fleet import selects
 from starling.fleet.stages import REST

@@ -1,24 +1,35 @@
-"""The fleet as commands read and change it: the hub, its Clusters, Modules and ProxyAssemblages."""
+"""The fleet as commands read and change it: the hub, its Clusters, what is rolled out to them, what they say."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import typer
 
 from starling import __version__
-from starling.api import PLATFORM_NAMESPACE, Cluster, Declaration, Module, ProxyAssemblage, Resource, crds
+from starling.api import (
+    PLATFORM_NAMESPACE,
+    Cluster,
+    Declaration,
+    Module,
+    ProxyAssemblage,
+    Resource,
+    Sync,
+    SyncGroup,
+    crds,
+)
 from starling.api.documents import document
 from starling.api.enrolment import agent_installation
 from starling.api.v1alpha1 import Entry
 from starling.cli import console
 from starling.cli.install import applied
-from starling.cli.standings import Standing, standing
+from starling.cli.standings import Rolled, Standing, group_of, group_standing, standing
 from starling.errors import InputError, StarlingError
+from starling.fleet import GROUP, PART
 from starling.kube import Client, ConfigError, KubeError, NotFound, NotServed, Ref, Selection, default_access
 
 __all__ = [
@@ -36,7 +47,6 @@ __all__ = [
     "apply_all",
     "cluster_documents",
     "delete_all",
-    "group_of",
     "hub",
     "keep_cluster",
     "named_object",
@@ -93,43 +103,77 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All that the hub says."""
+    """All that the hub says; `syncs` are those of SyncGroups that go straight to a cluster, by that one."""
 
     clusters: Mapping[Key, Cluster]
     modules: Mapping[Key, Module]
     proxies: Mapping[Key, ProxyAssemblage]
+    groups: Mapping[Key, SyncGroup] = field(default_factory=dict)
+    syncs: Mapping[Key, Sequence[Sync]] = field(default_factory=dict)
 
     @classmethod
     async def read(cls, client: Client, namespace: str, selector: str = "") -> "Fleet":
         """Everything in a namespace, or, if it is empty, in all; of the clusters, those that the selector picks."""
         chosen, every = Selection(namespace, selector), Selection(namespace)
-        clusters, modules, proxies = await asyncio.gather(
+        clusters, modules, proxies, groups, syncs = await asyncio.gather(
             client.list(Cluster.declaration.resource, Cluster, chosen),
             client.list(Module.declaration.resource, Module, every),
             client.list(ProxyAssemblage.declaration.resource, ProxyAssemblage, every),
+            client.list(SyncGroup.declaration.resource, SyncGroup, every),
+            client.list(Sync.declaration.resource, Sync, Selection(namespace, PART)),
         )
-        return cls.of(clusters.items, modules.items, proxies.items)
+        return cls.of(clusters.items, modules.items, proxies.items, groups.items, syncs.items)
 
     @classmethod
-    def of(cls, clusters: Iterable[Cluster], modules: Iterable[Module], proxies: Iterable[ProxyAssemblage]) -> "Fleet":
+    def of(
+        cls,
+        clusters: Iterable[Cluster],
+        modules: Iterable[Module],
+        proxies: Iterable[ProxyAssemblage],
+        groups: Iterable[SyncGroup] = (),
+        syncs: Iterable[Sync] = (),
+    ) -> "Fleet":
         """These, in order."""
+        found = dict[Key, list[Sync]]()
+        for each in sorted(syncs, key=_key):
+            if each.spec.cluster is not None and PART in each.metadata.labels:
+                found.setdefault(Key(each.metadata.namespace, each.spec.cluster.name), []).append(each)
         return cls(
             {_key(each): each for each in sorted(clusters, key=_key)},
             {_key(each): each for each in sorted(modules, key=_key)},
             {_key(each): each for each in sorted(proxies, key=_key)},
+            {_key(each): each for each in sorted(groups, key=_key)},
+            found,
         )
 
     def on(self, cluster: Key) -> list[Standing]:
+        """What each Module of its namespace is on a cluster, then each SyncGroup; those that don't go there aren't."""
+        return [*self.modules_on(cluster), *self.groups_on(cluster)]
+
+    def modules_on(self, cluster: Key) -> list[Standing]:
         """What each Module of its namespace is on a cluster, those left out that don't go there."""
-        modules = (module for key, module in self.modules.items() if key.namespace == cluster.namespace)
-        found = (standing(self.clusters[cluster], self.proxies.get(cluster), module) for module in modules)
+        found = (self._standing(cluster, each) for each in self.modules.values())
         return [each for each in found if each is not None]
 
-    def of_module(self, module: Key) -> list[tuple[str, Standing]]:
-        """What a Module is on each cluster that it goes to, or still is on."""
-        names = (key for key in self.clusters if key.namespace == module.namespace)
-        found = ((key.name, standing(self.clusters[key], self.proxies.get(key), self.modules[module])) for key in names)
+    def groups_on(self, cluster: Key) -> list[Standing]:
+        """What each SyncGroup of its namespace is on a cluster, those left out that don't go there."""
+        found = (self._standing(cluster, each) for each in self.groups.values())
+        return [each for each in found if each is not None]
+
+    def of_rolled(self, rolled: Rolled) -> list[tuple[str, Standing]]:
+        """What a Module or a SyncGroup is on each cluster that it goes to, or still is on."""
+        found = ((key.name, self._standing(key, rolled)) for key in self.clusters)
         return [(name, each) for name, each in found if each is not None]
+
+    def _standing(self, key: Key, rolled: Rolled) -> Standing | None:
+        if key.namespace != rolled.metadata.namespace:
+            return None
+        cluster, proxy = self.clusters[key], self.proxies.get(key)
+        if isinstance(rolled, Module):
+            return standing(cluster, proxy, rolled)
+        name = rolled.metadata.name
+        its = [each for each in self.syncs.get(key, ()) if each.metadata.annotations.get(GROUP) == name]
+        return group_standing(cluster, proxy, its, rolled)
 
     def unclaimed(self, cluster: Key) -> list[Entry]:
         """What a cluster runs that is of no Module and no SyncGroup."""
@@ -137,12 +181,6 @@ class Fleet:
         entries = proxy.spec.syncs if proxy is not None else ()
         of_none = (entry for entry in entries if Key(cluster.namespace, entry.name) not in self.modules)
         return [entry for entry in of_none if not (entry.admission and group_of(entry))]
-
-
-def group_of(entry: Entry) -> str:
-    """The SyncGroup that an entry is a part of; nothing if it is of something else."""
-    kind, _, name = entry.unit.split("/", 2)[-1].partition("@")[0].partition(".")
-    return name.rpartition(".")[0] if kind == "SyncGroup" else ""
 
 
 @asynccontextmanager

@@ -1,20 +1,22 @@
 """`starling get`: which cluster has what, in one table."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import typer
 
 from starling.aio import SYSTEM_CLOCK
-from starling.api import Cluster, Module
+from starling.api import Cluster, Module, Resource, SyncGroup
 from starling.cli import console
 from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, hub, reached_by
 from starling.cli.options import Context, Kubeconfig
 from starling.cli.reports import encoded
 from starling.cli.standings import (
+    Rolled,
     aligned,
     counted,
     in_text,
@@ -26,9 +28,11 @@ from starling.cli.standings import (
 from starling.errors import InputError
 from starling.kube import Selection
 
-__all__ = ["described_cluster", "described_module", "get", "matrix", "none_in_text", "summary"]
+__all__ = ["described_cluster", "described_rolled", "get", "matrix", "none_in_text", "summary"]
 
 Rows = list[list[str]]
+
+K = TypeVar("K", bound=Resource)
 
 
 class What(StrEnum):
@@ -36,6 +40,7 @@ class What(StrEnum):
 
     CLUSTERS = "clusters"
     MODULES = "modules"
+    SYNCGROUPS = "syncgroups"
 
 
 class Form(StrEnum):
@@ -65,13 +70,13 @@ def get(
         Form, typer.Option("-o", "--output", help="How to print it; wide: with labels, and never folded.")
     ] = Form.TEXT,
 ) -> None:
-    """Show the clusters of the hub and what each Module is there: its version, and a word.
+    """Show the clusters of the hub and what each Module and SyncGroup is there: its version, and a word.
 
     ok; updating (v1.1.0 → v1.2.0: on its way); pending: its turn hasn't come; held: the cluster is cordoned or frozen;
-    leaving: the Module no longer goes there; failed; unreachable: what was known last; -: the Module doesn't go there.
-    Where there are more Modules than the terminal has room for, they are counted.
+    leaving: it no longer goes there; failed; unreachable: what was known last; -: it doesn't go there. Where there are
+    more of them than the terminal has room for, they are counted.
 
-    With -o json, one document: clusters with their modules, and modules. `starling status` says why.
+    With -o json, one document: clusters with their modules and syncGroups, and those. `starling status` says why.
 
     Exit codes: 0 whatever the states, 2 a wrong call, kubeconfig or context, 3 something failed.
 
@@ -84,13 +89,11 @@ def get(
     if everywhere and namespace is not None:
         raise InputError("-A and -n exclude each other")
     where = "" if everywhere else namespace or DEFAULT_NAMESPACE
-    match what:
-        case What.CLUSTERS:
-            console.run(_get_clusters(kubeconfig, context, Selection(where, selector), output))
-        case What.MODULES:
-            console.run(_get_modules(kubeconfig, context, Selection(where, selector), output))
-        case None:
-            console.run(_get(kubeconfig, context, Selection(where, selector), output))
+    chosen = Selection(where, selector)
+    if what is None:
+        console.run(_get(kubeconfig, context, chosen, output))
+    else:
+        console.run(_get_kind(kubeconfig, context, chosen, output, TABLES[what]))
 
 
 async def _get(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
@@ -107,45 +110,42 @@ async def _get(kubeconfig: Kubeconfig, context: Context, chosen: Selection, outp
     console.note(summary(fleet))
 
 
-async def _get_clusters(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
+async def _get_kind(
+    kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form, table: "Table[Any]"
+) -> None:
     async with hub(kubeconfig, context) as client:
-        found = (await client.list(Cluster.declaration.resource, Cluster, chosen)).items
-    clusters = sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+        listing = await client.list(table.kind.declaration.resource, table.kind, chosen)
+    found = sorted(listing.items, key=lambda each: (each.metadata.namespace, each.metadata.name))
     if output is Form.JSON:
-        console.data(encoded({"clusters": [described_cluster(each) for each in clusters]}))
-    elif not clusters:
-        console.note(none_in_text("clusters", chosen))
+        console.data(encoded({table.called: [table.described(each) for each in found]}))
+    elif not found:
+        console.note(none_in_text(table.called.lower(), chosen))
     else:
-        console.data(aligned(cluster_rows(clusters, SYSTEM_CLOCK.now(), everywhere=not chosen.namespace)))
-
-
-async def _get_modules(kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form) -> None:
-    async with hub(kubeconfig, context) as client:
-        found = (await client.list(Module.declaration.resource, Module, chosen)).items
-    modules = sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
-    if output is Form.JSON:
-        console.data(encoded({"modules": [described_module(each) for each in modules]}))
-    elif not modules:
-        console.note(none_in_text("modules", chosen))
-    else:
-        console.data(aligned(module_rows(modules, everywhere=not chosen.namespace)))
+        everywhere = not chosen.namespace
+        heads = ["NAMESPACE"] * everywhere + list(table.heads)
+        now = SYSTEM_CLOCK.now()
+        rows = [
+            [each.metadata.namespace] * everywhere + [word or "-" for word in table.row(each, now)] for each in found
+        ]
+        console.data(aligned([heads, *rows]))
 
 
 def matrix(fleet: Fleet, width: int | None, *, everywhere: bool = False, wide: bool = False) -> str:
-    """Clusters by Modules; where that is wider than there is room for, each cluster's Modules counted."""
+    """Clusters by Modules and SyncGroups; where that is wider than there is room for, those are counted."""
     rows = _cluster_columns(fleet, everywhere=everywhere, wide=wide)
     found = {key: {each.name: each for each in fleet.on(key)} for key in fleet.clusters}
-    modules = sorted({key.name for key in fleet.modules})
-    cells = [[in_text(found[key].get(name)) for name in modules] for key in fleet.clusters]
-    whole = aligned([head + more for head, more in zip(rows, [modules, *cells], strict=True)])
+    groups = {f"syncgroup/{key.name}" for key, each in fleet.groups.items() if each.spec.selector is not None}
+    names = [*sorted({key.name for key in fleet.modules}), *sorted(groups)]
+    cells = [[in_text(found[key].get(name)) for name in names] for key in fleet.clusters]
+    whole = aligned([head + more for head, more in zip(rows, [names, *cells], strict=True)])
     if width is None or max(map(len, whole.splitlines())) <= width:
         return whole
     counts = [[counted(found[key].values()) or "-"] for key in fleet.clusters]
-    return aligned([head + more for head, more in zip(rows, [["MODULES"], *counts], strict=True)])
+    return aligned([head + more for head, more in zip(rows, [["STATES"], *counts], strict=True)])
 
 
 def _cluster_columns(fleet: Fleet, *, everywhere: bool, wide: bool) -> Rows:
-    """What stands left of the Modules, the heads first."""
+    """What stands left of that, the heads first."""
     heads = ["NAMESPACE"] * everywhere + ["CLUSTER", "PHASE", "MODE"] + ["LABELS"] * wide
     rows = [heads]
     for key, cluster in fleet.clusters.items():
@@ -160,6 +160,8 @@ def summary(fleet: Fleet) -> str:
     parts = [f"{plural(len(phases), 'cluster')} ({_counts(phases)})"]
     states = [module.status.phase.lower() for module in fleet.modules.values()]
     parts += [f"{plural(len(states), 'module')} ({_counts(states)})" if states else "no modules"]
+    if groups := [group.status.phase.lower() for group in fleet.groups.values()]:
+        parts.append(f"{plural(len(groups), 'syncgroup')} ({_counts(groups)})")
     if all_of_them := [each for key in fleet.clusters for each in fleet.on(key)]:
         parts.append(counted(all_of_them))
     if unclaimed := sum(len(fleet.unclaimed(key)) for key in fleet.clusters):
@@ -167,29 +169,24 @@ def summary(fleet: Fleet) -> str:
     return "; ".join(parts)
 
 
-def cluster_rows(clusters: Sequence[Cluster], now: datetime, *, everywhere: bool) -> Rows:
-    """Clusters with what matters of each."""
-    heads = ["NAMESPACE"] * everywhere + ["CLUSTER", "PHASE", "MODE", "BY", "KUBERNETES", "AGENT", "SINCE", "LABELS"]
-    rows = [heads]
-    for each in clusters:
-        status = each.status
-        facts = [each.metadata.name, status.phase, each.spec.mode, reached_by(each)]
-        said = [status.kubernetes_version, status.agent_version, since(changed_at(each), now)]
-        labels = labels_in_text(each.metadata.labels)
-        rows.append([each.metadata.namespace] * everywhere + facts + [word or "-" for word in (*said, labels)])
-    return rows
+def _cluster_row(cluster: Cluster, now: datetime) -> list[str]:
+    status = cluster.status
+    facts = [cluster.metadata.name, status.phase, cluster.spec.mode, reached_by(cluster)]
+    said = [status.kubernetes_version, status.agent_version, since(changed_at(cluster), now)]
+    return [*facts, *said, labels_in_text(cluster.metadata.labels)]
 
 
-def module_rows(modules: Sequence[Module], *, everywhere: bool) -> Rows:
-    """Modules with what matters of each."""
-    rows = [["NAMESPACE"] * everywhere + ["MODULE", "PHASE", "CLUSTERS", "VERSION", "SOURCE", "PATH"]]
-    for each in modules:
-        sync, status = each.spec.sync, each.status
-        source = sync.source.name or (sync.source.git.url if sync.source.git is not None else "")
-        facts = [each.metadata.name, status.phase, status.summary.ready, version_of_revision(status.revision)]
-        row = [*facts, source, sync.path]
-        rows.append([each.metadata.namespace] * everywhere + [word or "-" for word in row])
-    return rows
+def _module_row(module: Module, _now: datetime) -> list[str]:
+    sync, status = module.spec.sync, module.status
+    source = sync.source.name or (sync.source.git.url if sync.source.git is not None else "")
+    version = version_of_revision(status.revision)
+    return [module.metadata.name, status.phase, status.summary.ready, version, source, sync.path]
+
+
+def _group_row(group: SyncGroup, _now: datetime) -> list[str]:
+    status, syncs = group.status, ", ".join(each.name for each in group.spec.syncs)
+    where = status.summary.ready if group.spec.selector is not None else "the hub"
+    return [group.metadata.name, status.phase, where, version_of_revision(status.revision), syncs]
 
 
 def document(fleet: Fleet) -> dict[str, Any]:
@@ -197,12 +194,14 @@ def document(fleet: Fleet) -> dict[str, Any]:
     clusters = [
         {
             **described_cluster(cluster),
-            "modules": fleet.on(key),
+            "modules": fleet.modules_on(key),
+            "syncGroups": fleet.groups_on(key),
             "unclaimed": [entry.name for entry in fleet.unclaimed(key)],
         }
         for key, cluster in fleet.clusters.items()
     ]
-    return {"clusters": clusters, "modules": [described_module(each) for each in fleet.modules.values()]}
+    modules, groups = ([described_rolled(each) for each in some.values()] for some in (fleet.modules, fleet.groups))
+    return {"clusters": clusters, "modules": modules, "syncGroups": groups}
 
 
 def described_cluster(cluster: Cluster) -> dict[str, Any]:
@@ -221,9 +220,9 @@ def described_cluster(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def described_module(module: Module) -> dict[str, Any]:
-    """A Module as JSON, as far as it is told here."""
-    meta, status = module.metadata, module.status
+def described_rolled(rolled: Rolled) -> dict[str, Any]:
+    """A Module or a SyncGroup as JSON, as far as it is told here."""
+    meta, status = rolled.metadata, rolled.status
     return {
         "namespace": meta.namespace,
         "name": meta.name,
@@ -234,6 +233,42 @@ def described_module(module: Module) -> dict[str, Any]:
         "lastGood": status.last_good,
         "summary": {name: getattr(status.summary, name) for name in status.summary.__struct_fields__},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[K]):
+    """A kind as it is listed: what JSON calls it, and its rows."""
+
+    kind: type[K]
+    called: str
+    described: Callable[[K], dict[str, Any]]
+    row: Callable[[K, datetime], list[str]]
+    heads: tuple[str, ...]
+
+
+TABLES: Final[Mapping[What, Table[Any]]] = {
+    What.CLUSTERS: Table(
+        Cluster,
+        "clusters",
+        described_cluster,
+        _cluster_row,
+        ("CLUSTER", "PHASE", "MODE", "BY", "KUBERNETES", "AGENT", "SINCE", "LABELS"),
+    ),
+    What.MODULES: Table(
+        Module,
+        "modules",
+        described_rolled,
+        _module_row,
+        ("MODULE", "PHASE", "CLUSTERS", "VERSION", "SOURCE", "PATH"),
+    ),
+    What.SYNCGROUPS: Table(
+        SyncGroup,
+        "syncGroups",
+        described_rolled,
+        _group_row,
+        ("SYNCGROUP", "PHASE", "CLUSTERS", "VERSION", "SYNCS"),
+    ),
+}
 
 
 def changed_at(cluster: Cluster) -> datetime | None:

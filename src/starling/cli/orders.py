@@ -12,8 +12,8 @@ from starling.api.orders import ORDER, Order, parse_order
 from starling.api.v1alpha1 import Rollout, RolloutStatus
 from starling.cli import console
 from starling.cli.fleet import MANAGER
-from starling.cli.rollouts import SHORTEST_PREFIX, Past, Rolled, Which, is_revision, states
-from starling.cli.standings import plural, version_of_revision
+from starling.cli.rollouts import SHORTEST_PREFIX, Past, Which, is_revision, states
+from starling.cli.standings import Rolled, plural, version_of_revision
 from starling.errors import InputError, OutOfTime, StarlingError
 from starling.kube import Client, Conflict, Interrupted
 

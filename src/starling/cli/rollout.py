@@ -25,7 +25,6 @@ from starling.cli.orders import approval, described, give, is_obeyed, retrial, u
 from starling.cli.progress import showing
 from starling.cli.reports import encoded
 from starling.cli.rollouts import (
-    Rolled,
     Which,
     found,
     history_of,
@@ -37,7 +36,7 @@ from starling.cli.rollouts import (
     states,
     verdict,
 )
-from starling.cli.standings import version_of_revision
+from starling.cli.standings import Rolled, version_of_revision
 from starling.errors import OutOfTime, StarlingError
 from starling.kube import Client, Interrupted
 
@@ -246,7 +245,7 @@ async def _seen(client: Client, which: Which, rolled: Rolled) -> Seen:
         which,
         rolled,
         await policy_of(client, rolled),
-        which.kind.standings(fleet, rolled),
+        fleet.of_rolled(rolled),
         await history_of(client, rolled),
         {key.name: each for key, each in fleet.clusters.items()},
     )
@@ -278,7 +277,7 @@ _PAUSED: Final = {
 async def _suspend(where: Where, which: Which, *, suspend: bool) -> None:
     async with hub(where.kubeconfig, where.context) as client:
         before = await found(client, which)
-        ref = which.kind.type.declaration.resource.ref(which.key.name, which.key.namespace)
+        ref = which.kind.declaration.resource.ref(which.key.name, which.key.namespace)
         if before.spec.suspend != suspend:
             patch = {"metadata": {"uid": before.metadata.uid}, "spec": {"suspend": True if suspend else None}}
             await client.merge_patch(ref, patch, manager=MANAGER)

@@ -1,25 +1,23 @@
 """Rollouts as commands read them: which one is meant, its policy and history, its states, and whether it has ended."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from starling.api import Declaration, Module, ObjectMeta, RolloutPolicy, SyncGroup
 from starling.api.v1alpha1 import Rollout
 from starling.cli import console
-from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, Key, named_object
-from starling.cli.standings import Standing
+from starling.cli.fleet import DEFAULT_NAMESPACE, Key, named_object
+from starling.cli.standings import Rolled
 from starling.errors import InputError, StarlingError
 from starling.kube import Changed, Client, Deleted, Interrupted, NotFound, Resource, Selection, Synced, watch
 
 __all__ = [
     "KINDS",
-    "Kind",
     "Past",
-    "Rolled",
     "Verdict",
     "Which",
     "found",
@@ -34,9 +32,6 @@ __all__ = [
     "verdict",
 ]
 
-Rolled = Module | SyncGroup
-"""What is rolled out."""
-
 Verdict = Literal["waits", "done", "failed"]
 
 REVISIONS: Final = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", namespaced=True)
@@ -45,39 +40,24 @@ SHORTEST_PREFIX: Final = 4
 """Letters of a commit or a target that may stand for it, as git has it."""
 
 
-class Kind(NamedTuple):
-    """A kind that is rolled out, and what one of it is on each of its clusters by all that the hub says."""
-
-    type: type[Rolled]
-    standings: Callable[[Fleet, Any], Sequence[tuple[str, Standing]]]  # Any: of that type
-
-
-def _module_standings(fleet: Fleet, module: Module) -> Sequence[tuple[str, Standing]]:
-    key = Key(module.metadata.namespace, module.metadata.name)
-    return Fleet(fleet.clusters, {**fleet.modules, key: module}, fleet.proxies).of_module(key)
-
-
-KINDS: Final[Mapping[str, Kind]] = {
-    "module": Kind(Module, _module_standings),
-    "syncgroup": Kind(SyncGroup, lambda _fleet, _group: ()),  # its Syncs tell; its one line names those that failed
-}
-"""By the word before the name; where there is none, the first is meant."""
+KINDS: Final[Mapping[str, type[Rolled]]] = {"module": Module, "syncgroup": SyncGroup}
+"""What is rolled out, by the word before the name; where there is none, the first is meant."""
 
 
 class Which(NamedTuple):
     """Which rollout."""
 
-    kind: Kind
+    kind: type[Rolled]
     key: Key
 
     def __str__(self) -> str:
         """As messages have it: module n/web."""
-        return f"{self.kind.type.declaration.singular} {self.key.namespace}/{self.key.name}"
+        return f"{self.kind.declaration.singular} {self.key.namespace}/{self.key.name}"
 
     @property
     def argument(self) -> str:
         """As commands take it, for the way out."""
-        word = self.kind.type.declaration.singular
+        word = self.kind.declaration.singular
         name = self.key.name if word == next(iter(KINDS)) else f"{word}/{self.key.name}"
         return name if self.key.namespace == DEFAULT_NAMESPACE else f"{name} -n {self.key.namespace}"
 
@@ -124,7 +104,7 @@ def meant(name: str, namespace: str) -> Which:
 
 async def found(client: Client, which: Which) -> Rolled:
     """The object; InputError if there is none."""
-    return await named_object(client, which.kind.type, which.key)
+    return await named_object(client, which.kind, which.key)
 
 
 async def policy_of(client: Client, rolled: Rolled) -> Rollout:
@@ -156,7 +136,7 @@ async def states(client: Client, which: Which) -> AsyncGenerator[Rolled | Interr
 
     StarlingError once it is deleted.
     """
-    kind, key = which.kind.type, which.key
+    kind, key = which.kind, which.key
     selection = Selection(key.namespace, fields=f"metadata.name={key.name}")
     there = False
     async with aclosing(watch(client, kind.declaration.resource, kind, selection)) as events:

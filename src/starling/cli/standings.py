@@ -1,22 +1,25 @@
-"""What a Module is on a cluster, in a version and a word; and how that and other things are put in tables."""
+"""What a Module or a SyncGroup is on a cluster, in a version and a word; and how that and more is put in tables."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from starling.api import Cluster, Module, ProxyAssemblage
+from starling.api import Cluster, Module, ProxyAssemblage, Sync, SyncGroup
 from starling.api.v1alpha1 import Entry, EntryStatus
-from starling.fleet import selects
+from starling.fleet import GROUP, PART, entry_status, part_name, selects
 
 __all__ = [
     "WORDS",
+    "Rolled",
     "Standing",
     "aligned",
     "counted",
+    "group_of",
+    "group_standing",
     "in_text",
     "labels_in_text",
     "plural",
@@ -26,9 +29,12 @@ __all__ = [
     "version_of_revision",
 ]
 
+Rolled = Module | SyncGroup
+"""What is rolled out."""
+
 Word = Literal["ok", "updating", "pending", "held", "leaving", "unreachable", "failed"]
 WORDS: Final[tuple[Word, ...]] = ("ok", "updating", "pending", "held", "leaving", "unreachable", "failed")
-"""All that a Module can be on a cluster, in the order in which they are told."""
+"""All that one can be on a cluster, in the order in which they are told."""
 
 SHORT: Final = 7
 """Letters of a commit that tell it from others."""
@@ -38,7 +44,7 @@ _SPANS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a Module is on a cluster: the version it has, the one that it is to have if that is another, and a word."""
+    """What one is on a cluster: the version it has, the one that it is to have if that is another, and a word."""
 
     name: str
     state: Word
@@ -48,53 +54,112 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
 
 
+class Had(NamedTuple):
+    """A thing that a cluster is to have, and what it says of that; either may be missing."""
+
+    entry: Entry | None
+    its: EntryStatus | None
+
+
 def standing(cluster: Cluster, proxy: ProxyAssemblage | None, module: Module) -> Standing | None:
     """What a Module is on a cluster; None: it doesn't go there."""
-    name = module.metadata.name
-    entry = next((each for each in proxy.spec.syncs if each.name == name), None) if proxy is not None else None
-    its = next((each for each in proxy.status.syncs if each.name == name), None) if proxy is not None else None
-    selected = selects(module.spec.selector, cluster.metadata.labels) and module.metadata.deletion_timestamp is None
-    if entry is None and its is None and not selected:
+    name, (entries, said) = module.metadata.name, _told(proxy)
+    entry = next((each for each in entries if each.name == name), None)
+    its = next((each for each in said if each.name == name), None)
+    return _standing(cluster, module, name, [Had(entry, its)] if entry or its else [])
+
+
+def group_standing(
+    cluster: Cluster, proxy: ProxyAssemblage | None, syncs: Iterable[Sync], group: SyncGroup
+) -> Standing | None:
+    """What a SyncGroup is on a cluster, all its parts as one: `syncs` are the hub's own that go there."""
+    name, (entries, said) = group.metadata.name, _told(proxy)
+    its = {each.name: each for each in said}
+    travelling = [Had(each, its.get(each.name)) for each in entries if group_of(each) == name]
+    found = _standing(cluster, group, f"syncgroup/{name}", travelling + [_direct(each) for each in syncs])
+    there = {each.entry.name for each in travelling if each.entry is not None} | {_direct_name(each) for each in syncs}
+    missing = sorted({part_name(name, each.name) for each in group.spec.syncs} - there)
+    if found is None or found.state != "ok" or not missing:
+        return found
+    return msgspec.structs.replace(found, state="updating", message=f"{missing[0]} isn't there yet")
+
+
+def group_of(entry: Entry) -> str:
+    """The SyncGroup that an entry is a part of; nothing if it is of something else."""
+    kind, _, name = entry.unit.split("/", 2)[-1].partition("@")[0].partition(".")
+    return name.rpartition(".")[0] if kind == "SyncGroup" else ""
+
+
+def _told(proxy: ProxyAssemblage | None) -> tuple[Sequence[Entry], Sequence[EntryStatus]]:
+    return (proxy.spec.syncs, proxy.status.syncs) if proxy is not None else ((), ())
+
+
+def _direct(sync: Sync) -> Had:
+    spec = sync.spec
+    entry = Entry(name=_direct_name(sync), unit="", target=spec.target, source=spec.source, revision=spec.revision)
+    return Had(entry, entry_status(entry, sync))
+
+
+def _direct_name(sync: Sync) -> str:
+    return part_name(sync.metadata.annotations.get(GROUP, ""), sync.metadata.labels.get(PART, ""))
+
+
+def _standing(cluster: Cluster, rolled: Rolled, name: str, parts: Sequence[Had]) -> Standing | None:
+    selector, status = rolled.spec.selector, rolled.status
+    picked = selector is not None and selects(selector, cluster.metadata.labels)
+    selected = picked and rolled.metadata.deletion_timestamp is None
+    if not parts and not selected:
         return None
-    word = _word(cluster, module, entry, its, selected=selected)
-    has = _version_there(entry, its)
-    forth = _aim(module) == module.status.target  # of what it goes back to, only the target is known
-    wanted = version_of_revision(module.status.revision) if word in ("pending", "held") and forth else ""
-    if word == "updating" and entry is not None:
-        wanted = version_of_entry(entry)
+    waits: Word = "pending" if cluster.spec.mode == "Active" else "held"
+    words = [_word(each, rolled, waits) for each in parts]
+    order: tuple[Word, ...] = ("failed", "updating", waits, "ok")
+    word = next((each for each in order if each in words), waits)
+    its = next((each.its for each, its_word in zip(parts, words, strict=True) if its_word == word), None)
+    has = _joined(_version_there(each) for each in parts)
+    forth = _aim(rolled) == status.target  # of what it goes back to, only the target is known
+    if cluster.status.phase == "Unreachable":
+        word = "unreachable"
+    elif not selected:
+        word = "leaving"
+    wanted = version_of_revision(status.revision) if word == waits and forth else ""
+    if word == "updating":
+        wanted = _joined(version_of_entry(each.entry) for each in parts if each.entry is not None)
+    said = its.message if its is not None else ""
     return Standing(
         name=name,
         state=word,
         version=has or wanted,
         wanted=wanted if has and wanted != has else "",
         readiness=its.readiness if its is not None else "",
-        message=its.message if its is not None else "",
+        message=f"{its.name}: {said}" if its is not None and said and len(parts) > 1 else said,
     )
 
 
-def _word(cluster: Cluster, module: Module, entry: Entry | None, its: EntryStatus | None, *, selected: bool) -> Word:
-    if cluster.status.phase == "Unreachable":
-        return "unreachable"
-    if not selected:
-        return "leaving"
-    waits: Word = "pending" if cluster.spec.mode == "Active" else "held"
+def _word(had: Had, rolled: Rolled, waits: Word) -> Word:
+    """What one thing is on a cluster that is there, and meant."""
+    entry, its = had
     if entry is None:
         return waits
     if its is None or its.target != entry.target or its.state == "updating":
         return "updating"
     if its.state == "failed":
         return "failed"
-    return waits if module.status.target and entry.target != _aim(module) else "ok"
+    return waits if rolled.status.target and entry.target != _aim(rolled) else "ok"
 
 
-def _aim(module: Module) -> str:
+def _aim(rolled: Rolled) -> str:
     """Where clusters are to be in the end: at the target, or, if that failed or was undone, where they return to."""
-    status = module.status
+    status = rolled.status
     return (status.rollback_to or status.target) if status.failed_target == status.target else status.target
 
 
-def _version_there(entry: Entry | None, its: EntryStatus | None) -> str:
+def _joined(versions: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(each for each in versions if each))
+
+
+def _version_there(had: Had) -> str:
     """What was applied last; while nothing is known of that, nothing."""
+    entry, its = had
     if its is None or not its.revision:
         return ""
     git = entry.source.git if entry is not None else None
@@ -110,9 +175,12 @@ def version_of_entry(entry: Entry) -> str:
 
 
 def version_of_revision(revision: str) -> str:
-    """A revision such as v1.2.3@sha1:… as people call it."""
-    name, _, exact = revision.rpartition("@")
-    return _version(name, exact.partition(":")[2] or exact)
+    """A revision such as v1.2.3@sha1:… as people call it; a group may have several."""
+    found = []
+    for each in revision.split(", "):
+        name, _, exact = each.rpartition("@")
+        found.append(_version(name, exact.partition(":")[2] or exact))
+    return _joined(found)
 
 
 def _version(name: str, commit: str) -> str:
@@ -123,7 +191,7 @@ def _version(name: str, commit: str) -> str:
 
 
 def in_text(each: Standing | None) -> str:
-    """What a Module is on a cluster, in a few words."""
+    """What one is on a cluster, in a few words."""
     if each is None:
         return "-"
     versions = f"{each.version} → {each.wanted}" if each.wanted else each.version

@@ -1,4 +1,4 @@
-"""`starling status`: where a Module or a Cluster stands, and why."""
+"""`starling status`: where a Module, a SyncGroup or a Cluster stands, and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -8,14 +8,15 @@ import msgspec
 import typer
 
 from starling.aio import SYSTEM_CLOCK
-from starling.api import Cluster, Condition, Module, ProxyAssemblage, Resource
+from starling.api import Cluster, Condition, Module, ProxyAssemblage, Resource, Sync, SyncGroup
 from starling.cli import console
 from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, HubNamespace, Key, hub, named_object, reached_by
-from starling.cli.get import described_cluster, described_module
+from starling.cli.get import described_cluster, described_rolled
 from starling.cli.options import Context, Kubeconfig, Output, OutputOption
 from starling.cli.reports import encoded
 from starling.cli.standings import (
     WORDS,
+    Rolled,
     Standing,
     aligned,
     counted,
@@ -25,6 +26,7 @@ from starling.cli.standings import (
     version_of_entry,
     version_of_revision,
 )
+from starling.fleet import PART
 from starling.kube import ApiError, Client, NotFound, Selection
 from starling.kube import Resource as Served
 
@@ -35,13 +37,13 @@ __all__ = [
     "fact_lines",
     "is_ready",
     "latest",
-    "module_lines",
     "one_line",
+    "rolled_lines",
     "some_lines",
     "tell_cluster",
 ]
 
-app = typer.Typer(help="Where a Module or a Cluster stands, and why.", no_args_is_help=True)
+app = typer.Typer(help="Where a Module, a SyncGroup or a Cluster stands, and why.", no_args_is_help=True)
 
 EVENTS: Final = Served("events.k8s.io", "v1", "Event", "events", namespaced=True)
 MOST_TOLD: Final = 20
@@ -101,7 +103,25 @@ def module(
 
     starling status module web
     """
-    console.run(_module(kubeconfig, context, Key(namespace, name), output))
+    console.run(_rolled(kubeconfig, context, Module, Key(namespace, name), output))
+
+
+@app.command("syncgroup")
+def syncgroup(
+    name: Name,
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: HubNamespace = DEFAULT_NAMESPACE,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Tell how far a SyncGroup's rollout is, and why it isn't further, as `starling status module` does for a Module.
+
+    Exit codes: 0 it is Ready, 1 it isn't, 2 there is none, or the call is wrong, 3 something failed.
+
+    starling status syncgroup platform
+    """
+    console.run(_rolled(kubeconfig, context, SyncGroup, Key(namespace, name), output))
 
 
 @app.command("cluster")
@@ -125,20 +145,18 @@ def cluster(
     console.run(tell_cluster(kubeconfig, context, Key(namespace, name), output))
 
 
-async def _module(kubeconfig: Kubeconfig, context: Context, key: Key, output: Output) -> None:
+async def _rolled(kubeconfig: Kubeconfig, context: Context, kind: type[Rolled], key: Key, output: Output) -> None:
     async with hub(kubeconfig, context) as client:
-        found = await named_object(client, Module, key)
-        fleet = await Fleet.read(client, key.namespace)
+        found: Rolled = await named_object(client, kind, key)
+        standings = (await Fleet.read(client, key.namespace)).of_rolled(found)
         events = await _events(client, found)
-    fleet = Fleet(fleet.clusters, {**fleet.modules, key: found}, fleet.proxies)
-    standings = fleet.of_module(key)
     if output is Output.JSON:
         clusters = [{"cluster": name, **msgspec.to_builtins(each)} for name, each in standings]
         console.data(
-            encoded({**described_module(found), **_told(found), "clusters": clusters, "events": _documents(events)})
+            encoded({**described_rolled(found), **_told(found), "clusters": clusters, "events": _documents(events)})
         )
     else:
-        lines = (*module_lines(found, standings), *event_lines(events, SYSTEM_CLOCK.now()))
+        lines = (*rolled_lines(found, standings), *event_lines(events, SYSTEM_CLOCK.now()))
         console.data("\n".join(lines))
     _exit(found)
 
@@ -147,20 +165,27 @@ async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, outpu
     """Print where a Cluster stands; exit with 1 if it isn't Ready."""
     async with hub(kubeconfig, context) as client:
         found = await named_object(client, Cluster, key)
-        modules = (await client.list(Module.declaration.resource, Module, Selection(key.namespace))).items
+        every = Selection(key.namespace)
+        modules = (await client.list(Module.declaration.resource, Module, every)).items
+        groups = (await client.list(SyncGroup.declaration.resource, SyncGroup, every)).items
+        syncs = (await client.list(Sync.declaration.resource, Sync, Selection(key.namespace, PART))).items
         try:
             ref = ProxyAssemblage.declaration.resource.ref(key.name, key.namespace)
             proxies = [(await client.get(ref)).decode(ProxyAssemblage)]
         except NotFound:
             proxies = []
         events = await _events(client, found)
-    fleet = Fleet.of([found], modules, proxies)
+    fleet = Fleet.of([found], modules, proxies, groups, syncs)
     if output is Output.JSON:
         unclaimed = [
             {"name": entry.name, "version": version_of_entry(entry), "unit": entry.unit}
             for entry in fleet.unclaimed(key)
         ]
-        entries = {"modules": fleet.on(key), "unclaimed": unclaimed}
+        entries = {
+            "modules": fleet.modules_on(key),
+            "syncGroups": fleet.groups_on(key),
+            "unclaimed": unclaimed,
+        }
         console.data(encoded({**described_cluster(found), **_told(found), **entries, "events": _documents(events)}))
     else:
         now = SYSTEM_CLOCK.now()
@@ -168,10 +193,10 @@ async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, outpu
     _exit(found)
 
 
-def module_lines(module: Module, standings: Sequence[tuple[str, Standing]]) -> Iterator[str]:
-    """Where a Module stands, line by line."""
-    status = module.status
-    yield f"module {module.metadata.namespace}/{module.metadata.name}"
+def rolled_lines(rolled: Rolled, standings: Sequence[tuple[str, Standing]]) -> Iterator[str]:
+    """Where a Module or a SyncGroup stands, line by line."""
+    status = rolled.status
+    yield f"{type(rolled).declaration.singular} {rolled.metadata.namespace}/{rolled.metadata.name}"
     same = " (the same as target)" if status.last_good and status.last_good == status.target else ""
     facts = [
         ("phase", status.phase),
@@ -179,8 +204,8 @@ def module_lines(module: Module, standings: Sequence[tuple[str, Standing]]) -> I
         ("revision", status.revision),
         ("target", status.target),
         ("last good", status.last_good + same),
-        ("suspended", "yes" if module.spec.suspend else ""),
-        *conditions_in_text(module),
+        ("suspended", "yes" if rolled.spec.suspend else ""),
+        *conditions_in_text(rolled),
         ("clusters", f"{len(standings)}: {counted(each for _, each in standings)}" if standings else "none"),
     ]
     yield from fact_lines(facts)
@@ -216,10 +241,10 @@ def cluster_lines(fleet: Fleet, key: Key, now: datetime) -> Iterator[str]:
     found = fleet.on(key)
     if rows := [(each.name, in_text(each), each.readiness or "-", one_line(each.message)) for each in found]:
         yield ""
-        yield from aligned([("MODULE", "STATE", "READINESS", "MESSAGE"), *rows]).splitlines()
+        yield from aligned([("NAME", "STATE", "READINESS", "MESSAGE"), *rows]).splitlines()
     if unclaimed := fleet.unclaimed(key):
         yield ""
-        yield "found on the cluster, of no Module; `starling cluster release` lets one go:"
+        yield "found on the cluster, of no Module or SyncGroup; `starling cluster release` lets one go:"
         yield from (f"  {entry.name} {version_of_entry(entry)}" for entry in unclaimed)
 
 

@@ -16,15 +16,13 @@ from starling.api.meta import Fields
 from starling.api.v1alpha1 import Entry, SourceReference, SyncSpec, SyncTemplate
 from starling.controllers.revisions import GROUP_LABEL
 from starling.errors import InputError
-from starling.fleet import ModuleRevision, Part, part_name, sync_state
+from starling.fleet import GROUP, PART, ModuleRevision, Part, part_name, sync_state
 from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.objects import digest, short_digest
 from starling.runtime import Informer, Key, key_of
 
 __all__ = ["THE_HUB", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group"]
 
-GROUP: Final = "starling.dev/syncgroup-name"
-PART: Final = "starling.dev/part"
 ADMISSION: Final = "starling.dev/admission"
 AT_ONCE: Final = 16
 LONGEST: Final = 253

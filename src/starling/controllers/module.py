@@ -170,8 +170,11 @@ class ModuleController:
     def _patience_left(self, module: Module) -> float:
         """For how long clusters that have lost their entry may take to say so: none may block it for ever."""
         since = module.metadata.deletion_timestamp or self._clock.now()
-        timeout = module.spec.rollout.timeout if module.spec.rollout is not None else Rollout().timeout
-        return seconds(timeout) - (self._clock.now() - since).total_seconds()
+        try:
+            policy = self._rollouts.policy_of(module)
+        except InputError:  # it names one that isn't there
+            policy = Rollout()
+        return seconds(policy.timeout) - (self._clock.now() - since).total_seconds()
 
     # What has changed
 

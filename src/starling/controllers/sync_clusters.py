@@ -23,12 +23,11 @@ __all__ = ["SyncClusters"]
 
 
 class SyncClusters:
-    """Access to clusters. Mutable: who names which, and the access that was given last."""
+    """Access to clusters. Mutable: the access that was given last."""
 
     def __init__(self, access: AccessSource, world: SyncWorld, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._here = ClusterAccess(access)
         self._world = world
-        self._named: dict[Key, set[Key]] = {}
         self._given: dict[Key, ClusterAccess] = {}
         self._users = Users()
         self._changed = Workqueue[str](clock)
@@ -41,7 +40,7 @@ class SyncClusters:
         if name == HERE:
             return self._here
         key = Key(*name.split("/", 1))
-        if key not in self._named:
+        if not self._world.going.to(key):
             return None
         cluster = self._world.clusters.get(key)
         if cluster is None or cluster.spec.push is None or kept_from(key, cluster):
@@ -69,13 +68,7 @@ class SyncClusters:
 
     def _sync_changed(self, before: Sync | None, after: Sync | None) -> None:
         was, now = (cluster_of(each) if each is not None else None for each in (before, after))
-        if after is not None and now is not None:
-            self._named.setdefault(now, set()).add(key_of(after))
-        if before is None or was is None or was == now:
-            return
-        self._named[was].discard(key_of(before))
-        if not self._named[was]:
-            del self._named[was]
+        if was is not None and was != now and not self._world.going.to(was):
             self._given.pop(was, None)
             self._changed.add(place_of(was))
 
@@ -90,5 +83,5 @@ class SyncClusters:
                 self._announce(key)
 
     def _announce(self, key: Key) -> None:
-        if key in self._named:
+        if self._world.going.to(key):
             self._changed.add(place_of(key))

@@ -1,7 +1,7 @@
 """What Syncs depend on besides themselves: Sources, Assemblages, Clusters; and whom a change there concerns."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starling.api import Assemblage, Cluster, Source, Sync
 from starling.controllers.afresh import afresh
@@ -11,7 +11,28 @@ from starling.controllers.terminating import is_terminating
 from starling.kube import Client
 from starling.runtime import Informer, Key, key_of
 
-__all__ = ["SyncWorld"]
+__all__ = ["Going", "SyncWorld"]
+
+
+class Going:
+    """Which Syncs go to which Cluster: asked for each Cluster, so never by a walk through all. Mutable."""
+
+    def __init__(self) -> None:
+        self._there: dict[Key, set[Key]] = {}
+
+    def to(self, cluster: Key) -> frozenset[Key]:
+        """Those that go to one."""
+        return frozenset(self._there.get(cluster, ()))
+
+    def change(self, before: Sync | None, after: Sync | None) -> None:
+        """Hear of a Sync's change."""
+        if before is not None and (was := cluster_of(before)) is not None:
+            left = self._there[was]
+            left.discard(key_of(before))
+            if not left:
+                del self._there[was]
+        if after is not None and (now := cluster_of(after)) is not None:
+            self._there.setdefault(now, set()).add(key_of(after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +44,10 @@ class SyncWorld:
     assemblages: Informer[Assemblage]
     clusters: Informer[Cluster]
     kubeconfigs: Informer[Secret]
+    going: Going = field(default_factory=Going)
+
+    def __post_init__(self) -> None:
+        self.syncs.listen(self.going.change)
 
     def listen(self, concerned: Callable[[Sync], None]) -> None:
         """Have it told which Syncs have to heed a change to something else."""
@@ -72,7 +97,8 @@ class SyncWorld:
         found = after or before
         if found is None or (before is not None and after is not None and _told(before) == _told(after)):
             return ()
-        return (sync for sync in self.syncs.items() if cluster_of(sync) == key_of(found))
+        syncs = (self.syncs.get(key) for key in self.going.to(key_of(found)))
+        return (sync for sync in syncs if sync is not None)
 
 
 def _offered(source: Source) -> tuple[object, ...]:

@@ -48,6 +48,7 @@ __all__ = ["FINALIZER", "SyncGroupController"]
 
 FINALIZER: Final = "starling.dev/syncgroup"
 LOOK_AGAIN: Final = 60.0
+MOST_NAMED: Final = 5
 """Seconds between looks whether a Sync that is in a group's way, and of which nobody tells, is still there."""
 
 
@@ -277,6 +278,8 @@ class SyncGroupController:
             return None
         generation, now = group.metadata.generation, self._clock.now()
         message = f"being removed: {len(syncs)} Syncs and {len(dialled)} clusters that dial in are left"
+        if frozen := self._frozen(group, {sync.cluster for sync in syncs} | {each.name for each in dialled}):
+            message += f"; {', '.join(frozen[:MOST_NAMED])} frozen, `starling cluster activate` lets that go on"
         told = conditions.reconciling(group.status.conditions, generation, now, message, "Removing")
         status = msgspec.structs.replace(
             group.status, phase="Removing", conditions=told, observed_generation=generation
@@ -285,6 +288,12 @@ class SyncGroupController:
         for sync in syncs:
             await self._world.group_syncs.delete(sync)
         return None
+
+    def _frozen(self, group: SyncGroup, names: Iterable[str]) -> list[str]:
+        """Those of the clusters on which nothing is touched, and so nothing removed."""
+        namespace = group.metadata.namespace
+        found = (self._world.clusters.get(Key(namespace, name)) for name in sorted(names))
+        return [each.metadata.name for each in found if each is not None and each.spec.mode == "Frozen"]
 
     def _dials(self, group: SyncGroup, member: Member) -> bool:
         cluster = self._world.clusters.get(Key(group.metadata.namespace, member.name))

@@ -22,7 +22,7 @@ keep the bounds.
 from starling.fleet.assembly import LARGEST, Claim, ModuleRevision, assemble, check_size, make_entry, size_of
 from starling.fleet.bindings import BindingError, resolve_bindings
 from starling.fleet.delivery import adopt, local_spec, report
-from starling.fleet.groups import GroupRevision, Part, group_revision, held_parts, part_claim, part_name
+from starling.fleet.groups import GROUP, PART, GroupRevision, Part, group_revision, held_parts, part_claim, part_name
 from starling.fleet.rollout import Course, Decision, Facts, Member, decide, superseded
 from starling.fleet.selection import selects
 from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status, sync_state
@@ -30,7 +30,9 @@ from starling.fleet.targets import paths_used, target_of
 
 __all__ = [
     "COMPLAINS",
+    "GROUP",
     "LARGEST",
+    "PART",
     "TRANSIENT",
     "BindingError",
     "Claim",

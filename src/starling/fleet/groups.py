@@ -15,7 +15,24 @@ from starling.fleet.assembly import Claim, ModuleRevision
 from starling.fleet.targets import SCHEME
 from starling.objects import digest
 
-__all__ = ["GroupRevision", "Held", "Part", "group_revision", "held_parts", "part_claim", "part_name"]
+__all__ = [
+    "GROUP",
+    "PART",
+    "GroupRevision",
+    "Held",
+    "Part",
+    "group_revision",
+    "held_parts",
+    "part_claim",
+    "part_name",
+]
+
+GROUP = "starling.dev/syncgroup-name"
+"""The annotation of a Sync that says which SyncGroup it is of."""
+
+PART = "starling.dev/part"
+"""The label of such a Sync that says which part it is."""
+
 
 MIXED = ""
 """The target of a cluster whose parts aren't all of one."""

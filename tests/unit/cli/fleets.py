@@ -1,30 +1,41 @@
 """Clusters, Modules and ProxyAssemblages for tests, with no more said than matters."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
 
-from starling.api import Cluster, Module, ObjectMeta, ProxyAssemblage
+import msgspec
+
+from starling.api import Cluster, Module, ObjectMeta, ProxyAssemblage, Sync, SyncGroup
 from starling.api.v1alpha1 import (
     AssemblageSpec,
     ClusterMode,
     ClusterPhase,
+    ClusterReference,
     ClusterSpec,
     ClusterStatus,
     Entry,
     EntryStatus,
     ExactGit,
+    GroupSync,
     LabelSelector,
     ModuleSpec,
     ModuleStatus,
     ProxyAssemblageStatus,
     Pull,
     SourceReference,
+    SyncGroupSpec,
+    SyncGroupStatus,
+    SyncOperation,
+    SyncSpec,
+    SyncStatus,
     SyncTemplate,
 )
 
 OLD, NEW = "a" * 40, "b" * 40
 COMMITS = {"v1.1.0": OLD, "v1.2.0": NEW, "main": NEW}
 
-__all__ = ["NEW", "OLD", "cluster", "entry", "module", "proxy", "status"]
+__all__ = ["NEW", "OLD", "cluster", "entry", "group", "module", "part", "proxy", "status", "sync"]
 
 
 def cluster(
@@ -68,4 +79,46 @@ def proxy(name: str, *parts: Entry | EntryStatus) -> ProxyAssemblage:
         metadata=ObjectMeta(name=name, namespace="n"),
         spec=AssemblageSpec(instance="fleet", syncs=tuple(each for each in parts if isinstance(each, Entry))),
         status=ProxyAssemblageStatus(syncs=tuple(each for each in parts if isinstance(each, EntryStatus))),
+    )
+
+
+def group(*parts: str, tag: str = "v1.2.0", selector: Mapping[str, str] | None = None) -> SyncGroup:
+    """A SyncGroup called platform whose target is named as its tag."""
+    source = SourceReference(name="platform")
+    return SyncGroup(
+        metadata=ObjectMeta(name="platform", namespace="n"),
+        spec=SyncGroupSpec(
+            selector=LabelSelector(match_labels=dict(selector or {})),
+            syncs=tuple(GroupSync(name=each, source=source) for each in parts),
+        ),
+        status=SyncGroupStatus(target=tag, revision=f"{tag}@sha1:{COMMITS[tag]}", phase="Progressing"),
+    )
+
+
+def part(name: str, tag: str = "v1.2.0") -> Entry:
+    """A part of it that travels in a ProxyAssemblage."""
+    return msgspec.structs.replace(
+        entry(f"platform.{name}", tag), unit=f"fleet/n/SyncGroup.platform.{name}@c", admission=1
+    )
+
+
+def sync(name: str, tag: str = "v1.2.0", **said: Any) -> Sync:
+    """A part of it that goes straight from the hub to cluster c, and is well there, unless something else is said."""
+    status = {
+        "observed_generation": 1,
+        "target": tag,
+        "readiness": "Current",
+        "last_applied_revision": f"sha1:{COMMITS[tag]}",
+        "operation": SyncOperation(phase="Succeeded", digest="", started_at=datetime(2026, 1, 1, tzinfo=UTC)),
+    }
+    return Sync(
+        metadata=ObjectMeta(
+            name=f"platform.{name}.c",
+            namespace="n",
+            generation=1,
+            labels={"starling.dev/part": name},
+            annotations={"starling.dev/syncgroup-name": "platform"},
+        ),
+        spec=SyncSpec(cluster=ClusterReference(name="c"), source=entry(name, tag).source, target=tag),
+        status=SyncStatus(**{**status, **said}),
     )

@@ -66,5 +66,4 @@ def seen(about: Module, policy: Rollout = POLICY) -> Seen:
         ),
     ]
     fleet = Fleet.of(clusters, [about], proxies)
-    standings = WEB.kind.standings(fleet, about)
-    return Seen(WEB, about, policy, standings, HISTORY, {each.metadata.name: each for each in clusters})
+    return Seen(WEB, about, policy, fleet.of_rolled(about), HISTORY, {each.metadata.name: each for each in clusters})

@@ -145,7 +145,7 @@ def test_clusters_at_a_glance() -> None:
     )
     fleet = Fleet.of([there, lost], [module("web"), module("db")], [proxy("a", entry("web"), status("web"))])
     assert cluster_table(fleet, NOW, everywhere=False) == [
-        ["CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "MODULES"],
+        ["CLUSTER", "PHASE", "MODE", "BY", "SEEN", "KUBERNETES", "AGENT", "OK"],
         ["a", "Ready", "Active", "pull", "now", "v1.36.0", "1.0", "1/2"],
         ["b", "Unreachable", "Cordoned", "pull", "3h", "-", "-", "0/2"],
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from starling.api import Module, conditions
 from starling.cli.fleet import Fleet, Key
-from starling.cli.status import Event, cluster_lines, is_ready, latest, module_lines
+from starling.cli.status import Event, cluster_lines, is_ready, latest, rolled_lines
 from starling.errors import StarlingError
 from tests.unit.cli.fleets import cluster, entry, module, proxy, status
 
@@ -35,7 +35,7 @@ def test_a_module_with_clusters_in_every_state() -> None:
             proxy("c", entry("web"), status("web", state="failed", message="no such image")),
         ],
     )
-    assert list(module_lines(web, fleet.of_module(Key("n", "web")))) == [
+    assert list(rolled_lines(web, fleet.of_rolled(web))) == [
         "module n/web",
         "  phase     Progressing",
         "  version   v1.2.0",
@@ -56,7 +56,7 @@ def test_of_many_twenty_are_told() -> None:
     names = [f"c{number:02}" for number in range(25)]
     proxies = [proxy(name, entry("web"), status("web", state="failed")) for name in names]
     fleet = Fleet.of(map(cluster, names), [module("web")], proxies)
-    lines = list(module_lines(module("web"), fleet.of_module(Key("n", "web"))))
+    lines = list(rolled_lines(module("web"), fleet.of_rolled(module("web"))))
     assert [line.split()[0] for line in lines[-21:-1]] == names[:20]
     assert lines[-1] == "  and 5 more"
 
@@ -75,10 +75,10 @@ def test_a_cluster_and_all_it_runs() -> None:
         "  labels      region=eu",
         "  ready       unknown: nobody has looked at it yet; is `starling controller` running?",
         "",
-        "MODULE  STATE      READINESS  MESSAGE",
-        "web     v1.2.0 ok  Current",
+        "NAME  STATE      READINESS  MESSAGE",
+        "web   v1.2.0 ok  Current",
         "",
-        "found on the cluster, of no Module; `starling cluster release` lets one go:",
+        "found on the cluster, of no Module or SyncGroup; `starling cluster release` lets one go:",
         "  old main@bbbbbbb",
     ]
 

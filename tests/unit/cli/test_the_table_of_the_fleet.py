@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
+from starling.api import ObjectMeta
 from starling.cli.fleet import Fleet, Key, parsed_labels
 from starling.cli.get import document, matrix, summary
 from starling.cli.standings import since
@@ -35,7 +37,7 @@ def test_what_has_no_room_is_counted() -> None:
     width = max(map(len, matrix(FLEET, None).splitlines()))
     assert matrix(FLEET, width) == matrix(FLEET, None)
     assert matrix(FLEET, width - 1).splitlines() == [
-        "CLUSTER  PHASE        MODE    MODULES",
+        "CLUSTER  PHASE        MODE    STATES",
         "ap-1     Ready        Frozen  1 held",
         "eu-1     Ready        Active  1 ok, 1 failed",
         "us-1     Unreachable  Active  1 unreachable",
@@ -69,10 +71,10 @@ def test_a_fleet_as_json() -> None:
 
 def test_modules_of_other_namespaces_are_others() -> None:
     """A Module goes to the clusters of its own namespace only."""
-    elsewhere = module("web")
+    elsewhere = msgspec.structs.replace(module("web"), metadata=ObjectMeta(name="web", namespace="other"))
     fleet = Fleet(FLEET.clusters, {Key("other", "web"): elsewhere}, FLEET.proxies)
     assert fleet.on(Key("n", "eu-1")) == []
-    assert fleet.of_module(Key("other", "web")) == []
+    assert fleet.of_rolled(elsewhere) == []
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,19 @@ async def test_syncs_of_a_cluster_that_is_gone_go(hub: Hub, server: LocalCluster
         await hub.gone(Sync, "g.a.c")
 
 
+async def test_a_removal_that_waits_says_for_whom(hub: Hub, server: LocalCluster) -> None:
+    """Nothing is touched on a frozen cluster; whoever deletes a group learns that it is that one, and what to do."""
+    async with at_work(hub, server, "a"):
+        await hub.sees(Sync, "g.a.c", lambda it: bool(it.spec.target))
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": ["example.org/agent"]}})  # no agent is at work here
+        await hub.patch(Cluster, "c", {"spec": {"mode": "Frozen"}})
+        await hub.sees(Cluster, "c", lambda it: it.spec.mode == "Frozen")
+        await hub.delete(SyncGroup, "g")
+        await hub.says(SyncGroup, "g", "1 Syncs and 0 clusters that dial in are left; c frozen")
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": None}})
+        await hub.gone(SyncGroup, "g")
+
+
 async def test_a_cluster_whose_entry_cant_be_made_is_passed_over(hub: Hub) -> None:
     """One that dials in and lacks a label that a binding needs is told of, and holds up no other."""
     await hub.put_source()
