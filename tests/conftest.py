@@ -1,5 +1,6 @@
 """What holds for all tests: property tests judge by results, never by how busy the machine is."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,9 @@ settings.register_profile(
     "starling", deadline=None, derandomize=ROUNDS == 1, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("starling")
+
+# Control planes that live for a minute or two: memory is there, time isn't.
+os.environ.setdefault("GOGC", "400")
 
 # A shell's background jobs have it ignored, and so would the commands that tests start to interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)

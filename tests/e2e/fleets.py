@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -179,12 +180,18 @@ class Fleet:
 
     def _account(self, cluster: str, name: str) -> str:
         """A kubeconfig of one of our own accounts."""
-        token = self.starling("local", "kubectl", cluster, "create", "token", name, "--namespace", PLATFORM).strip()
+        with ThreadPoolExecutor(1) as pool:  # whoever starts a process may have an event loop already
+            token = pool.submit(lambda: asyncio.run(self._token(cluster, name))).result()
         config = yaml.safe_load(self.clusters[cluster].kubeconfig.read_text())
         config["users"][0]["user"] = {"token": token}
         path = self.folder / f"{cluster}-{name}.kubeconfig"
         path.write_text(yaml.safe_dump(config))
         return str(path)
+
+    async def _token(self, cluster: str, name: str) -> str:
+        path = f"/api/v1/namespaces/{PLATFORM}/serviceaccounts/{name}/token"
+        async with Client(kubeconfig(self.clusters[cluster].kubeconfig)) as client:
+            return str((await client.raw("POST", path, body={})).json()["status"]["token"])
 
     def _service(self, name: str, config: str, *options: str) -> Service:
         what = name.partition("-")[0]

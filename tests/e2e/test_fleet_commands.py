@@ -248,7 +248,7 @@ def test_why_it_is_not_ready(starling: Starling, hub: Place) -> None:
     assert "  us-1  v1.2.0 unreachable  gone quiet" in told.stdout
     there = starling("status", "cluster", "eu-1", *where)
     assert (there.returncode, there.stderr) == (0, "")
-    assert "web     v1.2.0 ok  Current" in there.stdout
+    assert "web   v1.2.0 ok  Current" in there.stdout
     lines = there.stdout.splitlines()
     assert lines[-1].split()[1:] == ["Normal", "Ready", "it", "answers"]
     document = json.loads(starling("status", "cluster", "us-1", "-o", "json", *where).stdout)
@@ -274,7 +274,7 @@ def test_clusters_in_a_list_and_one_in_full(starling: Starling, hub: Place) -> N
     shown = starling("cluster", "show", "us-1", *where)
     same = starling("status", "cluster", "us-1", "--kubeconfig", hub.kubeconfig)
     assert (shown.returncode, shown.stdout) == (same.returncode, same.stdout) == (1, same.stdout)
-    assert "web     v1.2.0 unreachable  Current    gone quiet" in shown.stdout
+    assert "web   v1.2.0 unreachable  Current    gone quiet" in shown.stdout
 
 
 def test_what_may_be_done_on_clusters(starling: Starling, hub: Place) -> None:

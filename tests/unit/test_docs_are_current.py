@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import starling
+import starling.kube
+import starling.rendering
+import starling.sources
 from docs.generate import references
 from starling.errors import StarlingError
 

@@ -1,37 +1,80 @@
 """The commands under one roof; the one place that turns errors into messages and exit codes."""
 
+import gc
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from starling import __version__
 from starling.aio import slim_tls_buffers
-from starling.cli import (
-    apply,
-    cluster,
-    console,
-    delete,
-    diff,
-    enrol,
-    get,
-    health,
-    install,
-    local,
-    render,
-    rollout,
-    services,
-    source,
-    status,
-    tree,
-)
+from starling.cli import console
 from starling.errors import InputError, OutOfTime, StarlingError
-from starling.kube import ConfigError
 
 __all__ = ["app", "run"]
 
+COMMANDS: Final = {
+    "local": "starling.cli.local:app",
+    "install": "starling.cli.install:install",
+    "cluster": "starling.cli.cluster:app",
+    "enrol": "starling.cli.enrol:enrol",
+    "get": "starling.cli.get:get",
+    "status": "starling.cli.status:app",
+    "rollout": "starling.cli.rollout:app",
+    "apply": "starling.cli.apply:apply",
+    "diff": "starling.cli.diff:diff",
+    "delete": "starling.cli.delete:delete",
+    "tree": "starling.cli.tree:tree",
+    "health": "starling.cli.health:health",
+    "render": "starling.cli.render:render",
+    "source": "starling.cli.source:app",
+    "controller": "starling.cli.services:controller",
+    "agent": "starling.cli.services:agent",
+}
+"""Where each is, in the order in which they are told; all of them take a second to load."""
+
+
+class _Commands(Mapping[str, Any]):  # typer's own copy of click, whose types it keeps to itself
+    """Commands by name, each loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _loaded(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands()  # type: ignore[assignment]  # nobody adds to it
+
+
+@cache
+def _loaded(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    gc.disable()  # what is loaded stays, and looking through it again and again takes its time
+    found = getattr(import_module(module), attribute)
+    gc.freeze()
+    gc.enable()
+    holder = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    return typer.main.get_group(holder).commands[name]
+
+
 app = typer.Typer(
     name="starling",
+    cls=_Group,
     help="Keep any number of Kubernetes clusters synchronised to git.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -39,22 +82,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start here: `starling local up hub` gives a real Kubernetes API server, `starling install` prepares it.",
 )
-app.add_typer(local.app, name="local")
-app.command("install")(install.install)
-app.add_typer(cluster.app, name="cluster")
-app.command("enrol")(enrol.enrol)
-app.command("get")(get.get)
-app.add_typer(status.app, name="status")
-app.add_typer(rollout.app, name="rollout")
-app.command("apply")(apply.apply)
-app.command("diff")(diff.diff)
-app.command("delete")(delete.delete)
-app.command("tree")(tree.tree)
-app.command("health")(health.health)
-app.command("render")(render.render)
-app.add_typer(source.app, name="source")
-app.command("controller")(services.controller)
-app.command("agent")(services.agent)
 
 
 def _print_version(wanted: bool) -> None:
@@ -97,6 +124,8 @@ def run() -> None:
 
 
 def _exit_code(error: StarlingError) -> int:
+    from starling.kube import ConfigError  # noqa: PLC0415 - who has one has loaded it already
+
     match error:
         case InputError() | ConfigError():  # a kubeconfig or a context that isn't there is a wrong call
             return 2

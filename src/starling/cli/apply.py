@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from starling.cli import console
 from starling.cli.materials import Materials
 from starling.cli.options import Output, OutputOption, Timeout, options, seconds
 from starling.cli.progress import showing
-from starling.cli.reports import not_ready, plan_document, refuse, summary, tell_problems, unit_document
+from starling.cli.reports import not_ready, plan_document, refuse, show, summary, tell_problems, unit_document
 from starling.cli.units import Session, Wanted
 from starling.engine import Action, Phase, Plan, Problem, Readiness, UnitSeen
 from starling.errors import OutOfTime
@@ -84,7 +85,7 @@ async def _apply(wanted: Wanted, materials: Materials, ending: Ending) -> None:
         late = await _sync(session, plan, ending, deadline)
         problems = _problems(session, plan)
         if not text:
-            console.data(unit_document(session, await session.status(), plan, problems))
+            console.document(unit_document(session, await session.status(), plan, problems))
         elif not late:
             console.note(f"{wanted.name}: {summary(session, plan)}")
         if problems:
@@ -111,7 +112,7 @@ async def _sync(session: Session, plan: Plan, ending: Ending, deadline: float) -
     try:
         with showing(data=ending.output is Output.TEXT) as progress:
             async with asyncio.timeout_at(deadline):
-                await session.run(done, progress.show)
+                await session.run(done, partial(show, progress))
     except TimeoutError:
         return True
     return False
@@ -131,7 +132,7 @@ def _problems(session: Session, plan: Plan) -> list[Problem]:
 
 def _print_plan(session: Session, plan: Plan, *, text: bool) -> None:
     if not text:
-        console.data(plan_document(session, plan))
+        console.document(plan_document(session, plan))
     else:
         console.data("".join(f"{task}\n" for task in plan.tasks))
         console.note(f"{len(plan.work)} to do, {plan.unchanged} unchanged; nothing was done")

@@ -39,8 +39,8 @@ from starling.cli.fleet import (
 )
 from starling.cli.install import applied, served
 from starling.cli.kubeconfigs import find
-from starling.cli.local import progress
 from starling.cli.options import Timeout, options, seconds
+from starling.cli.progress import counting
 from starling.cli.standings import group_of, plural
 from starling.errors import InputError, OutOfTime, StarlingError
 from starling.fleet import selects
@@ -299,7 +299,7 @@ async def _left(client: Client, cluster: Cluster) -> list[Ref]:
 async def _gone(client: Client, ref: Ref, uid: str) -> None:
     """Return once there is no such Cluster, and tell meanwhile what is waited for."""
     told = ""
-    with progress() as report:
+    with counting() as report:
         while True:
             try:
                 found = (await client.get(ref)).decode(Cluster)

@@ -26,7 +26,6 @@ from starling.cli.fleet import (
 )
 from starling.cli.get import described_cluster, none_in_text
 from starling.cli.options import Output, OutputOption, options
-from starling.cli.reports import encoded
 from starling.cli.standings import aligned, since
 from starling.cli.status import tell_cluster
 from starling.errors import InputError
@@ -136,7 +135,7 @@ async def _list(kubeconfig: Path | None, context: str | None, chosen: Selection,
     async with hub(kubeconfig, context) as client:
         fleet = await Fleet.read(client, chosen.namespace, chosen.labels)
     if output is Output.JSON:
-        console.data(encoded({"clusters": [_document(fleet, key) for key in fleet.clusters]}))
+        console.document({"clusters": [_document(fleet, key) for key in fleet.clusters]})
     elif not fleet.clusters:
         console.note(none_in_text("clusters", chosen))
     else:

@@ -5,10 +5,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
+import msgspec
 from rich.console import Console
 
 from starling.errors import StarlingError
@@ -17,6 +18,7 @@ __all__ = [
     "Ended",
     "Interrupted",
     "data",
+    "document",
     "ended",
     "error",
     "in_words",
@@ -107,6 +109,11 @@ def data(text: str) -> None:
         # Whoever read our output (head, less) has gone: not an error, and nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def document(content: Mapping[str, Any]) -> None:
+    """One JSON document, that people can read too."""
+    data(msgspec.json.format(msgspec.json.encode(content)).decode())
 
 
 def note(text: str) -> None:

@@ -1,6 +1,7 @@
 """`starling delete`: a unit's objects away, or our marks off them."""
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from starling.cli.options import (
     seconds,
 )
 from starling.cli.progress import showing
-from starling.cli.reports import not_ready, summary, tell_problems, unit_document
+from starling.cli.reports import not_ready, show, summary, tell_problems, unit_document
 from starling.cli.units import Reach, Session, opened, refuse_unknown
 from starling.engine import Plan, UnitSeen
 from starling.errors import OutOfTime
@@ -63,7 +64,7 @@ async def _delete(reach: Reach, name: str, limit: float, output: Output, *, orph
         late = await _removed(session, limit, output, wait=wait)
         problems = session.problems()
         if output is Output.JSON:
-            console.data(unit_document(session, await session.status(), Plan(), problems))
+            console.document(unit_document(session, await session.status(), Plan(), problems))
         elif not late:
             console.note(f"{name}: {summary(session, Plan())}{'' if problems else _rest(session)}")
         if problems:
@@ -85,7 +86,7 @@ async def _removed(session: Session, limit: float, output: Output, *, wait: bool
     try:
         with showing(data=output is Output.TEXT) as progress:
             async with asyncio.timeout(limit):
-                await session.run(done, progress.show)
+                await session.run(done, partial(show, progress))
     except TimeoutError:
         return True
     return False

@@ -8,7 +8,7 @@ import typer
 from starling.cli import console
 from starling.cli.materials import Materials
 from starling.cli.options import Output, OutputOption, Timeout, options, seconds
-from starling.cli.reports import encoded, refuse, tell_problems
+from starling.cli.reports import refuse, tell_problems
 from starling.cli.units import Wanted
 from starling.engine import Problem
 from starling.engine.diff import Effect, ObjectDiff, document, render
@@ -53,7 +53,7 @@ async def _diff(wanted: Wanted, materials: Materials, limit: float, output: Outp
     different = any(each.different for each in found)
     if output is Output.JSON:
         objects = [document(each) for each in found if each.different]
-        console.data(encoded({"unit": session.unit.id, "different": different, "objects": objects}))
+        console.document({"unit": session.unit.id, "different": different, "objects": objects})
     elif different:
         console.data(render(found, colour=console.stdout.is_terminal and not console.stdout.no_color))
     if problems:

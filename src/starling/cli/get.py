@@ -14,7 +14,6 @@ from starling.api import Cluster, Module, Resource, SyncGroup
 from starling.cli import console
 from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, hub, reached_by
 from starling.cli.options import Context, Kubeconfig
-from starling.cli.reports import encoded
 from starling.cli.standings import (
     Rolled,
     aligned,
@@ -100,7 +99,7 @@ async def _get(kubeconfig: Kubeconfig, context: Context, chosen: Selection, outp
     async with hub(kubeconfig, context) as client:
         fleet = await Fleet.read(client, chosen.namespace, chosen.labels)
     if output is Form.JSON:
-        console.data(encoded(document(fleet)))
+        console.document(document(fleet))
         return
     if not fleet.clusters:
         console.note(none_in_text("clusters", chosen))
@@ -117,7 +116,7 @@ async def _get_kind(
         listing = await client.list(table.kind.declaration.resource, table.kind, chosen)
     found = sorted(listing.items, key=lambda each: (each.metadata.namespace, each.metadata.name))
     if output is Form.JSON:
-        console.data(encoded({table.called: [table.described(each) for each in found]}))
+        console.document({table.called: [table.described(each) for each in found]})
     elif not found:
         console.note(none_in_text(table.called.lower(), chosen))
     else:

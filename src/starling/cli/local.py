@@ -2,11 +2,7 @@
 
 import asyncio
 import os
-import re
 import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +11,7 @@ import typer
 
 from starling.cli import console
 from starling.cli.options import Output, OutputOption
+from starling.cli.progress import counting
 from starling.errors import InputError
 from starling.local import GitServer, LocalCluster, LocalClusters, find_binaries
 
@@ -25,7 +22,6 @@ app = typer.Typer(
 )
 
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
-QUIET_SECONDS = 10.0
 FOLLOW_SECONDS = 0.2
 
 
@@ -52,7 +48,7 @@ def up(
 
     starling local up demo --workloads
     """
-    with progress() as report:
+    with counting() as report:
         clusters = console.run(LocalClusters(report=report).up(*names, workloads=workloads, audit=audit))
     for cluster in clusters:
         console.data(str(cluster.kubeconfig))
@@ -68,7 +64,7 @@ def down(
 
     starling local down edge-1
     """
-    with progress() as report:
+    with counting() as report:
         ended = console.run(LocalClusters(report=report).down(*(names or ())))
     if not ended:
         console.note("there are no clusters")
@@ -134,7 +130,7 @@ def build_binaries() -> None:
 
     starling local build
     """
-    with progress() as report:
+    with counting() as report:
         binaries = console.run(find_binaries(PROGRAMS, report))
     there = binaries.ready_made()
     if all(component in there for component in PROGRAMS):
@@ -198,7 +194,7 @@ def kubectl(
     starling local kubectl hub get pods -A -o wide
     """
     cluster = LocalClusters().get(name)
-    with progress() as report:
+    with counting() as report:
         binaries = console.run(find_binaries(["kubectl"], report))
     given = arguments or []
     command = [*binaries.command("kubectl"), *(given[1:] if given[:1] == ["--"] else given)]
@@ -237,44 +233,3 @@ async def serve(server: GitServer) -> None:
     async with server:
         console.data(server.url)
         await stopped.wait()
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Give what shows progress on stderr: in place on a terminal, else a line now and then."""
-    if console.stderr.is_terminal:
-        with console.stderr.status("…") as display:
-            yield InPlace(display.update)
-    else:
-        yield LineByLine(console.note, time.monotonic)
-
-
-class InPlace:
-    """Counts in place; what isn't counting stays on the screen."""
-
-    def __init__(self, update: Callable[[str], None]) -> None:
-        self.update = update
-
-    def __call__(self, message: str) -> None:
-        """Show how far it is, or say what happened."""
-        if not re.search(r": \d+ of \d+ ", message):
-            console.note(message)
-        self.update(message)
-
-
-class LineByLine:
-    """Prints what happens, and of messages that differ only in their numbers one in ten seconds."""
-
-    def __init__(self, note: Callable[[str], None], monotonic: Callable[[], float]) -> None:
-        self.note = note
-        self.monotonic = monotonic
-        self.kind = ""
-        self.printed = 0.0
-
-    def __call__(self, message: str) -> None:
-        """Print the message, unless one like it was just printed."""
-        kind = re.sub(r"\d+", "", message)
-        now = self.monotonic()
-        if kind != self.kind or now - self.printed >= QUIET_SECONDS:
-            self.note(message)
-            self.kind, self.printed = kind, now

@@ -12,7 +12,7 @@ def main() -> None:
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else who started us has it ignored
     if ours:
         signal.signal(signal.SIGINT, _end)
-    from starling.cli.app import run  # noqa: PLC0415 - half a second in which one may think better of it
+    from starling.cli.app import run  # noqa: PLC0415 - a moment in which one may think better of it
 
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)

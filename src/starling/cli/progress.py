@@ -1,5 +1,7 @@
 """What a command shows while it works: a line per object, and below them, on a terminal, what it waits for."""
 
+import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -8,9 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from starling.cli import console
-from starling.engine import SyncEvent, UnitSeen
 
-__all__ = ["Progress", "showing"]
+__all__ = ["LineByLine", "Progress", "counting", "showing"]
+
+QUIET_SECONDS: Final = 10.0
 
 _STYLES: Final = {"created": "green", "changed": "yellow", "failed": "red", "pruned": "magenta", "deleted": "magenta"}
 
@@ -23,12 +26,9 @@ class Progress:
         self._waiting = waiting
         self._last = ""
 
-    def show(self, news: SyncEvent | UnitSeen) -> None:
-        """One task done; or how the unit stands that is waited for."""
-        if isinstance(news, SyncEvent):
-            self._line(Text(f"{news.task.key} ").append(news.outcome, style=_STYLES.get(news.outcome, "")))
-        else:
-            self.wait(news.trouble.message if news.trouble is not None else news.status.message)
+    def done(self, what: str, outcome: str) -> None:
+        """Say what became of something."""
+        self._line(Text(f"{what} ").append(outcome, style=_STYLES.get(outcome, "")))
 
     def wait(self, what: str) -> None:
         """Say what is waited for, unless that was said already."""
@@ -50,3 +50,44 @@ def showing(*, data: bool) -> Iterator[Progress]:
 
 def _wait_note(what: str) -> None:
     console.note(f"waiting: {what}")
+
+
+@contextmanager
+def counting() -> Iterator[Callable[[str], None]]:
+    """Give what shows progress on stderr: in place on a terminal, else a line now and then."""
+    if console.stderr.is_terminal:
+        with console.stderr.status("…") as display:
+            yield InPlace(display.update)
+    else:
+        yield LineByLine(console.note, time.monotonic)
+
+
+class InPlace:
+    """Counts in place; what isn't counting stays on the screen."""
+
+    def __init__(self, update: Callable[[str], None]) -> None:
+        self.update = update
+
+    def __call__(self, message: str) -> None:
+        """Show how far it is, or say what happened."""
+        if not re.search(r": \d+ of \d+ ", message):
+            console.note(message)
+        self.update(message)
+
+
+class LineByLine:
+    """Prints what happens, and of messages that differ only in their numbers one in ten seconds."""
+
+    def __init__(self, note: Callable[[str], None], monotonic: Callable[[], float]) -> None:
+        self.note = note
+        self.monotonic = monotonic
+        self.kind = ""
+        self.printed = 0.0
+
+    def __call__(self, message: str) -> None:
+        """Print the message, unless one like it was just printed."""
+        kind = re.sub(r"\d+", "", message)
+        now = self.monotonic()
+        if kind != self.kind or now - self.printed >= QUIET_SECONDS:
+            self.note(message)
+            self.kind, self.printed = kind, now

@@ -1,25 +1,24 @@
 """What commands say of units: in a sentence, as JSON, and what went wrong with the way out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from starling.cli import console
+from starling.cli.progress import Progress
 from starling.cli.units import Session
-from starling.engine import Action, Operation, Plan, Problem, Readiness, Task, UnitStatus
+from starling.engine import Action, Operation, Plan, Problem, Readiness, SyncEvent, Task, UnitSeen, UnitStatus
 from starling.engine.health import least
 from starling.errors import StarlingError
 from starling.objects import ObjectKey
 
 __all__ = [
     "described",
-    "encoded",
     "not_ready",
     "operation_document",
     "plan_document",
     "refuse",
+    "show",
     "summary",
     "tell_problems",
     "unit_document",
@@ -69,6 +68,14 @@ def left_behind(session: Session, plan: Plan) -> list[ObjectKey]:
     return sorted({task.key for task in released if task.key is not None and task.record and task.record.live})
 
 
+def show(progress: Progress, news: SyncEvent | UnitSeen) -> None:
+    """Show one task done; or how the unit stands that is waited for."""
+    if isinstance(news, SyncEvent):
+        progress.done(str(news.task.key), news.outcome)
+    else:
+        progress.wait(news.trouble.message if news.trouble is not None else news.status.message)
+
+
 def not_ready(session: Session) -> str:
     """Which objects aren't ready and why; else what is known of the unit."""
     unready = {key: its for key, its in session.standing().items() if its.readiness is not Readiness.CURRENT}
@@ -82,42 +89,33 @@ def not_ready(session: Session) -> str:
     return trouble.message if trouble is not None else session.seen.status.message or "its operation goes on"
 
 
-def unit_document(session: Session, status: UnitStatus, plan: Plan, problems: Iterable[Problem]) -> str:
+def unit_document(session: Session, status: UnitStatus, plan: Plan, problems: Iterable[Problem]) -> dict[str, Any]:
     """What came of it as JSON."""
     objects = least(its.readiness for its in session.standing().values())
-    return encoded(
-        {
-            "unit": session.unit.id,
-            "operation": operation_document(status.operation),
-            "readiness": status.readiness if session.seen is not None else objects,
-            "removed": status.removed,
-            "counts": counts(session, plan),
-            "problems": [_problem(problem) for problem in problems],
-            "objects": _objects(session, left_behind(session, plan)),
-        }
-    )
+    return {
+        "unit": session.unit.id,
+        "operation": operation_document(status.operation),
+        "readiness": status.readiness if session.seen is not None else objects,
+        "removed": status.removed,
+        "counts": counts(session, plan),
+        "problems": [_problem(problem) for problem in problems],
+        "objects": _objects(session, left_behind(session, plan)),
+    }
 
 
-def plan_document(session: Session, plan: Plan) -> str:
+def plan_document(session: Session, plan: Plan) -> dict[str, Any]:
     """A plan as JSON."""
-    return encoded(
-        {
-            "unit": session.unit.id,
-            "tasks": [_task(task) for task in plan.tasks],
-            "unchanged": plan.unchanged,
-            "problems": [_problem(problem) for problem in plan.problems],
-        }
-    )
+    return {
+        "unit": session.unit.id,
+        "tasks": [_task(task) for task in plan.tasks],
+        "unchanged": plan.unchanged,
+        "problems": [_problem(problem) for problem in plan.problems],
+    }
 
 
 def described(key: ObjectKey) -> dict[str, Any]:
     """An object's identity as JSON."""
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
-
-
-def encoded(document: Mapping[str, Any]) -> str:
-    """JSON that people can read too."""
-    return msgspec.json.format(msgspec.json.encode(document)).decode()
 
 
 def operation_document(operation: Operation | None) -> dict[str, Any] | None:

@@ -23,7 +23,6 @@ from starling.cli.fleet import DEFAULT_NAMESPACE, MANAGER, Fleet, HubNamespace, 
 from starling.cli.options import Context, Kubeconfig, Output, OutputOption, options, seconds
 from starling.cli.orders import approval, described, give, is_obeyed, retrial, undoing
 from starling.cli.progress import showing
-from starling.cli.reports import encoded
 from starling.cli.rollouts import (
     Which,
     found,
@@ -234,7 +233,7 @@ async def _status(where: Where, which: Which, output: Output) -> None:
     async with hub(where.kubeconfig, where.context) as client:
         seen = await _seen(client, which, await found(client, which))
     if output is Output.JSON:
-        console.data(encoded(course_document(seen)))
+        console.document(course_document(seen))
     else:
         console.data("\n".join(course_lines(seen, SYSTEM_CLOCK.now())))
 
@@ -334,7 +333,7 @@ async def _history(where: Where, which: Which, output: Output) -> None:
         rolled = await found(client, which)
         past = await history_of(client, rolled)
     if output is Output.JSON:
-        console.data(encoded({"history": history_documents(rolled, past)}))
+        console.document({"history": history_documents(rolled, past)})
     elif not past:
         console.note(f"{which} has no history yet")
     else:

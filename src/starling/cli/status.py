@@ -13,7 +13,6 @@ from starling.cli import console
 from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, HubNamespace, Key, hub, named_object, reached_by
 from starling.cli.get import described_cluster, described_rolled
 from starling.cli.options import Context, Kubeconfig, Output, OutputOption
-from starling.cli.reports import encoded
 from starling.cli.standings import (
     WORDS,
     Rolled,
@@ -152,8 +151,8 @@ async def _rolled(kubeconfig: Kubeconfig, context: Context, kind: type[Rolled], 
         events = await _events(client, found)
     if output is Output.JSON:
         clusters = [{"cluster": name, **msgspec.to_builtins(each)} for name, each in standings]
-        console.data(
-            encoded({**described_rolled(found), **_told(found), "clusters": clusters, "events": _documents(events)})
+        console.document(
+            {**described_rolled(found), **_told(found), "clusters": clusters, "events": _documents(events)}
         )
     else:
         lines = (*rolled_lines(found, standings), *event_lines(events, SYSTEM_CLOCK.now()))
@@ -186,7 +185,7 @@ async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, outpu
             "syncGroups": fleet.groups_on(key),
             "unclaimed": unclaimed,
         }
-        console.data(encoded({**described_cluster(found), **_told(found), **entries, "events": _documents(events)}))
+        console.document({**described_cluster(found), **_told(found), **entries, "events": _documents(events)})
     else:
         now = SYSTEM_CLOCK.now()
         console.data("\n".join((*cluster_lines(fleet, key, now), *event_lines(events, now))))

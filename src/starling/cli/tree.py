@@ -20,7 +20,7 @@ from starling.cli.options import (
     UnitName,
     seconds,
 )
-from starling.cli.reports import described, encoded, operation_document
+from starling.cli.reports import described, operation_document
 from starling.cli.units import Reach, connected, refuse_unknown, unit_id
 from starling.engine import ConfigMapStore, Health, Operation, Phase, Readiness, UnitStatus
 from starling.engine.cache import Seen, SeenMetadata
@@ -107,7 +107,7 @@ async def _tree(reach: Reach, name: str, limit: float, output: Output) -> None:
     readiness = least(node.health.readiness for node in nodes)
     if output is Output.JSON:
         operation, objects = operation_document(status.operation), [_document(node) for node in nodes]
-        console.data(encoded({"unit": unit, "readiness": readiness, "operation": operation, "objects": objects}))
+        console.document({"unit": unit, "readiness": readiness, "operation": operation, "objects": objects})
     else:
         console.data("\n".join((f"{name}  {readiness}", *_last_apply(status.operation), *_drawn(nodes))))
     if unlisted:

@@ -1,6 +1,6 @@
 """Progress where there is no terminal: readable, and not too much of it."""
 
-from starling.cli.local import LineByLine
+from starling.cli.progress import LineByLine
 
 
 def test_counting_is_shown_now_and_then() -> None:
