@@ -200,6 +200,7 @@ class SyncManifests:
             namespace=unit.target_namespace or unit.default_namespace,
             values=values,
             kube_version=await self._kube_version(unit) if package in (None, Package.HELM) else KUBE_VERSION,
+            patches=[msgspec.to_builtins(each) for each in spec.patches],
         )
 
     async def _values(self, sync: Sync, helm: HelmPackage) -> list[Mapping[str, Any]]:
@@ -247,6 +248,8 @@ def render_key(git: ExactGit, request: Request, named: Mapping[str, str]) -> str
     }
     if request.package in (None, Package.HELM):
         parts["chart"] = [request.release_name, request.namespace, list(request.values), request.kube_version]
+    if request.patches:
+        parts["patches"] = list(request.patches)
     return digest(msgspec.to_builtins(parts))
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from starling.api.meta import Fields
 from starling.api.v1alpha1 import (
+    MOST_PATCHES,
     CredentialsReference,
     Entry,
     ExactGit,
@@ -90,6 +91,14 @@ def _overridden(revision: ModuleRevision, labels: Mapping[str, str], module: str
         return template
     if override.path is not None:
         template = msgspec.structs.replace(template, path=override.path)
+    if override.patches:
+        template = msgspec.structs.replace(template, patches=(*template.patches, *override.patches))
+    if len(template.patches) > MOST_PATCHES:
+        raise InputError(
+            f"Module {module}: with those of an override there are {len(template.patches)} patches, more than "
+            f"{MOST_PATCHES}",
+            hint="put several changes to an object into one patch",
+        )
     if not override.values:
         return template
     helm = template.package.helm if template.package is not None else None

@@ -13,9 +13,10 @@ The nouns:
 How data goes through: `tree` finds the path and makes sure that nothing leads out of the tree, `detect` sees what is
 there. `plain` reads files as they are. `kustomizations` looks through all that a kustomization refers to before
 `kustomize` runs; `charts` lists what a chart is made of (by the rules of `helmignore`), `schemas` what its schema
-refers to, and `helm` renders a copy of it. `running` is one run of a tool, in a folder and an environment of its own,
-from which nothing can be fetched unless the request allows it. `content` is the digest of the result. Then
-`substitution` looks for texts with variables, and `envsubst` is their language.
+refers to, and `helm` renders a copy of it. `patches` puts patches onto what came of either. `running` is one run of a
+tool, in a folder and an environment of its own, from which nothing can be fetched unless the request allows it.
+`content` is the digest of the result. Then `substitution` looks for texts with variables, and `envsubst` is their
+language.
 
     renderer = Renderer(cache=Cache(folder))
     rendered = await renderer.render(tree, digest, Request(path="apps/podinfo"))

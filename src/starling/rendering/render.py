@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from starling.rendering.detect import detect
 from starling.rendering.errors import RenderError
 from starling.rendering.helm import prepare_chart, template
 from starling.rendering.kustomize import build_kustomization
+from starling.rendering.patches import patch_manifests
 from starling.rendering.plain import read_plain
 from starling.rendering.request import Package, Rendered, Request
 from starling.rendering.running import Job, Limits, scratch
@@ -90,10 +92,27 @@ class Renderer:
             async with self._slots:
                 return await self._render(root, place, package, command, request)
 
-        if digest is None:
+        key = cache_key(digest, called, package, request, _identity(command)) if digest is not None else ""
+        rendered = await self.cache.once(key, work, no_cache=no_cache) if key else await work()
+        return await self._patched(rendered, key, request.patches, no_cache=no_cache) if request.patches else rendered
+
+    async def _patched(
+        self, rendered: Rendered, key: str, patches: Sequence[Mapping[str, Any]], *, no_cache: bool
+    ) -> Rendered:
+        """What was rendered under a key, with patches; where there is none, nothing is kept of this either."""
+        command = await self._command(Package.KUSTOMIZE)
+
+        async def work() -> Rendered:
+            async with self._slots:
+                with scratch(self.scratch) as own:
+                    job = Job(command, own, own / "patched", own, self.limits)
+                    made = await patch_manifests(job, rendered.manifests, patches)
+            return Rendered(tuple(made), await asyncio.to_thread(manifests_digest, made))
+
+        if not key:
             return await work()
-        key = cache_key(digest, called, package, request, _identity(command))
-        return await self.cache.once(key, work, no_cache=no_cache)
+        parts = {"format": _FORMAT, "rendered": key, "patches": list(patches), "program": _identity(command)}
+        return await self.cache.once(digest_of(msgspec.to_builtins(parts)), work, no_cache=no_cache)
 
     async def content(self, folder: Path, digest: str, request: Request) -> str:
         """The content digest alone: of a chart it can be had without values, which may be known elsewhere only."""

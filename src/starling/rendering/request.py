@@ -23,7 +23,7 @@ class Package(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to make of a tree. Only charts look at what stands below `package`; others refuse values.
+    """What to make of a tree. Only charts look at release, values and the target; others refuse values.
 
     Values are merged in order as Helm merges several files, later ones winning; `settings` come after them, each as
     with Helm's --set, and stand on its command line, where others on the machine can see them. A release without a
@@ -39,6 +39,8 @@ class Request:
     settings: Sequence[str] = field(default=(), repr=False)
     kube_version: str = KUBE_VERSION
     api_versions: Sequence[str] = ()
+    patches: Sequence[Mapping[str, Any]] = ()
+    """What is put onto the result, whatever the package: each a `patch`, and its `target`, as kustomize has them."""
     allow_remote: bool = False
     """May it fetch bases, files and charts from elsewhere, without credentials? What comes of that isn't certain, but
     kept like anything else: all clusters get what was fetched first, until someone asks for it anew."""

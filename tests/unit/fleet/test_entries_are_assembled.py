@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from starling.api.v1alpha1 import (
+    MOST_PATCHES,
     Binding,
     CredentialsReference,
     Entry,
@@ -16,6 +17,8 @@ from starling.api.v1alpha1 import (
     LabelSelector,
     ModuleOverride,
     Package,
+    Patch,
+    PatchTarget,
     SourceReference,
     SyncTemplate,
     Value,
@@ -75,6 +78,17 @@ def test_the_first_override_counts() -> None:
     assert REVISION.template.package is not None
     assert REVISION.template.package.helm is not None
     assert REVISION.template.package.helm.values == {"a": {"b": 1, "c": [1]}, "d": 1}
+
+
+def test_patches_of_an_override_come_last() -> None:
+    """Those of the template are put on first; more than an entry may have are refused, and named."""
+    own, more = Patch(patch="own"), Patch(patch="more", target=PatchTarget(kind="Deployment"))
+    template = replace(REVISION.template, patches=(own,), package=None)
+    revision = replace(REVISION, template=template, overrides=(ModuleOverride(selector=CANARY, patches=(more,)),))
+    assert (made(revision).patches, made(revision, ring="canary").patches) == ((own,), (own, more))
+    many = ModuleOverride(selector=CANARY, patches=(more,) * MOST_PATCHES)
+    with pytest.raises(InputError, match=f"Module app: .* {MOST_PATCHES + 1} patches"):
+        made(replace(revision, overrides=(many,)), ring="canary")
 
 
 @pytest.mark.parametrize("package", [None, Package(kustomize=KustomizePackage())], ids=["detected", "kustomize"])

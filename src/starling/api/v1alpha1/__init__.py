@@ -65,6 +65,7 @@ from starling.api.v1alpha1.sync import (
 )
 from starling.api.v1alpha1.syncgroup import GroupSync, SyncGroup, SyncGroupSpec, SyncGroupStatus
 from starling.api.v1alpha1.template import (
+    MOST_PATCHES,
     Binding,
     CredentialsReference,
     ExactGit,
@@ -73,6 +74,8 @@ from starling.api.v1alpha1.template import (
     KustomizePackage,
     ObjectFieldReference,
     Package,
+    Patch,
+    PatchTarget,
     PlainPackage,
     SourceReference,
     SyncTemplate,
@@ -82,6 +85,7 @@ from starling.api.v1alpha1.upstream import Upstream, UpstreamCluster, UpstreamSp
 
 __all__ = [
     "MOST_ADMITTED",
+    "MOST_PATCHES",
     "Admitted",
     "Assemblage",
     "AssemblageSpec",
@@ -114,6 +118,8 @@ __all__ = [
     "ModuleStatus",
     "ObjectFieldReference",
     "Package",
+    "Patch",
+    "PatchTarget",
     "PlainPackage",
     "PolicyReference",
     "ProxyAssemblage",

@@ -9,7 +9,7 @@ from starling.api.meta import Fields, Resource
 from starling.api.v1alpha1.fields import ObjectName, Selector
 from starling.api.v1alpha1.rolloutpolicy import Rollout
 from starling.api.v1alpha1.rolloutstatus import RolloutStatus
-from starling.api.v1alpha1.template import SyncTemplate, TreePath
+from starling.api.v1alpha1.template import MOST_PATCHES, Patch, SyncTemplate, TreePath
 
 __all__ = [
     "Module",
@@ -28,6 +28,9 @@ class ModuleOverride(Fields, frozen=True, kw_only=True):
     values: Annotated[dict[str, Any], ATOMIC_MAP, doc("Values of the chart, on top of the Module's.")] = field(
         default_factory=dict
     )
+    patches: Annotated[
+        tuple[Patch, ...], Meta(max_length=MOST_PATCHES), doc("Changes to what was rendered, after the Module's own.")
+    ] = ()
 
 
 class PolicyReference(Fields, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from starling.api.v1alpha1.fields import LocalSecretReference, ObjectName, Posit
 from starling.api.v1alpha1.source import GitCommit, GitRefName, GitUrl, IgnorePattern, Revision
 
 __all__ = [
+    "MOST_PATCHES",
     "Binding",
     "CredentialsReference",
     "ExactGit",
@@ -18,11 +19,15 @@ __all__ = [
     "KustomizePackage",
     "ObjectFieldReference",
     "Package",
+    "Patch",
+    "PatchTarget",
     "PlainPackage",
     "SourceReference",
     "SyncTemplate",
     "ValuesReference",
 ]
+
+MOST_PATCHES = 16
 
 TreePath = Annotated[
     str,
@@ -117,6 +122,29 @@ class Package(Fields, frozen=True, kw_only=True):
     plain: Annotated[PlainPackage | None, doc("It is manifests, taken as they are.")] = None
 
 
+class PatchTarget(Fields, frozen=True, kw_only=True):
+    """The objects that a patch is for: regular expressions, and selectors; what is left empty matches any object."""
+
+    group: Annotated[str, Meta(max_length=253), doc("Their API group.")] = ""
+    version: Annotated[str, Meta(max_length=63), doc("Its version.")] = ""
+    kind: Annotated[str, Meta(max_length=253), doc("Their kind.")] = ""
+    name: Annotated[str, Meta(max_length=253), doc("Their name.")] = ""
+    namespace: Annotated[str, Meta(max_length=253), doc("Their namespace.")] = ""
+    label_selector: Annotated[str, Meta(max_length=1024), doc("Their labels, such as app=web.")] = ""
+    annotation_selector: Annotated[str, Meta(max_length=1024), doc("Their annotations, in the same way.")] = ""
+
+
+class Patch(Fields, frozen=True, kw_only=True):
+    """A change to what was rendered, as kustomize has it."""
+
+    patch: Annotated[
+        str,
+        Meta(min_length=1, max_length=16384),
+        doc("YAML: a part of an object, merged into those meant, or a list of JSON patch operations."),
+    ]
+    target: Annotated[PatchTarget | None, doc("The objects meant; absent: the one that the patch names.")] = None
+
+
 class ObjectFieldReference(Fields, frozen=True, kw_only=True):
     """A field of an object on the hub. For now of the Cluster itself, which is where its labels are."""
 
@@ -158,6 +186,11 @@ class SyncTemplate(Fields, frozen=True, kw_only=True):
     ] = ""
     path: Annotated[TreePath, doc("The folder in the repository.")] = "."
     package: Annotated[Package | None, doc("How its files become manifests; absent: see what is there.")] = None
+    patches: Annotated[
+        tuple[Patch, ...],
+        Meta(max_length=MOST_PATCHES),
+        doc("Changes to what was rendered, before ${NAME} is replaced in it."),
+    ] = ()
     target_namespace: Annotated[
         NamespaceName, doc("The namespace of everything namespaced; absent: as the manifests say.")
     ] = ""

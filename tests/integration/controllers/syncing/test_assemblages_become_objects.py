@@ -29,6 +29,20 @@ async def test_entries_are_synced_and_reported(stage: Stage) -> None:
         assert ("Synced", f"applied main@sha1:{first}") in await stage.events("web")
 
 
+async def test_patches_are_put_on_before_variables_are_replaced(stage: Stage) -> None:
+    """What an entry says to change is changed on the cluster, with the cluster's own values in it."""
+    patch = {
+        "patch": '[{"op": "add", "path": "/data/on", "value": "${CLUSTER_NAME}"}]',
+        "target": {"kind": "ConfigMap"},
+    }
+    values = [{"name": "CLUSTER_NAME", "value": "c1"}]
+    entry = stage.entry("web", commit(stage, web="1"), "t1:a", patches=[patch], values=values)
+    await stage.assemble(entry)
+    async with stage.agent():
+        await stage.states({"web": ("t1:a", "succeeded")})
+        await stage.has("web", {"v": "1", "on": "c1"})
+
+
 async def test_one_entry_moves_alone(stage: Stage) -> None:
     """A new target of one entry is brought about and told, and the other's Sync isn't written to."""
     first = commit(stage, web="1", db="1")
