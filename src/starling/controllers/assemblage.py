@@ -13,7 +13,7 @@ from starling.api.v1alpha1 import AssemblageStatus, Entry, EntryStatus, SyncSpec
 from starling.controllers.afresh import afresh
 from starling.controllers.writing import key_ref, says_the_same, set_finalizer, write_status
 from starling.errors import InputError, StarlingError
-from starling.fleet import entry_status
+from starling.fleet import entry_status, ready_of
 from starling.kube import BadRequest, Client, DeleteOptions, Forbidden, Invalid, NotFound, TooLarge
 from starling.runtime import Controller, Group, Informer, Key, Result, key_of
 
@@ -159,6 +159,7 @@ class AssemblageController:
             observed_generation=observed,
             agent_version=__version__,
             syncs=tuple(statuses),
+            ready=ready_of(statuses),
             conditions=self._conditions(assemblage, statuses),
         )
         if not says_the_same(assemblage.status, status):

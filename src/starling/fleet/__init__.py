@@ -25,7 +25,7 @@ from starling.fleet.delivery import adopt, local_spec, report
 from starling.fleet.groups import GROUP, PART, GroupRevision, Part, group_revision, held_parts, part_claim, part_name
 from starling.fleet.rollout import Course, Decision, Facts, Member, decide, superseded
 from starling.fleet.selection import selects
-from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status, sync_state
+from starling.fleet.states import COMPLAINS, TRANSIENT, entry_status, ready_of, sync_state
 from starling.fleet.targets import paths_used, target_of
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "part_claim",
     "part_name",
     "paths_used",
+    "ready_of",
     "report",
     "resolve_bindings",
     "selects",

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from starling.api.v1alpha1 import Assemblage, AssemblageSpec, ProxyAssemblage, ProxyAssemblageStatus
+from starling.fleet.states import ready_of
 
 __all__ = ["Origin", "Terms", "adopt", "local_spec", "origin_of", "report", "terms"]
 
@@ -109,6 +110,7 @@ def report(
         imported=() if adopted else local.spec.syncs,
         observed=_observed(generation, local, taken, before),
         syncs=local.status.syncs,
+        ready=ready_of(local.status.syncs),
     )
 
 

@@ -1,11 +1,11 @@
 """How far an entry is on its cluster, from the Sync made of it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from starling.api.v1alpha1 import Entry, EntryState, EntryStatus, Sync, SyncProblem, SyncStatus
 
-__all__ = ["COMPLAINS", "TRANSIENT", "entry_status", "sync_state"]
+__all__ = ["COMPLAINS", "TRANSIENT", "entry_status", "ready_of", "sync_state"]
 
 LONGEST_MESSAGE: Final = 1024
 
@@ -63,6 +63,11 @@ def sync_state(readiness: str, phase: str, reasons: Iterable[str]) -> EntryState
     if readiness == "Failed" and not (causes and all(reason in TRANSIENT for reason in causes)):
         return "failed"
     return "updating"
+
+
+def ready_of(syncs: Collection[EntryStatus]) -> str:
+    """How many have succeeded, of all."""
+    return f"{sum(each.state == 'succeeded' for each in syncs)}/{len(syncs)}"
 
 
 def _causes(status: SyncStatus) -> list[SyncProblem]:

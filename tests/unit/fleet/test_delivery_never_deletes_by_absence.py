@@ -54,6 +54,13 @@ def test_what_is_found_is_told_until_it_is_adopted() -> None:
     assert (adopted.assemblage, adopted.imported) == ("uid-1", ())
 
 
+def test_how_many_are_well_is_told() -> None:
+    """In the same write as how each stands."""
+    more = (*TOLD, EntryStatus(name="more", state="updating"), EntryStatus(name="bad", state="failed"))
+    told = report(ADOPTED, 5, replace(LOCAL, status=replace(LOCAL.status, syncs=more)), None, NOTHING)
+    assert told.ready == "1/3"
+
+
 @pytest.mark.parametrize(
     ("taken", "generation", "seen", "observed"),
     [

@@ -77,6 +77,7 @@ class AssemblageStatus(ReconciledStatus, frozen=True, kw_only=True):
 
     agent_version: Annotated[str, Meta(max_length=64), doc("The version of Starling's agent.")] = ""
     syncs: Annotated[tuple[EntryStatus, ...], Meta(max_length=MOST_ENTRIES), doc("How each thing stands.")] = ()
+    ready: Annotated[str, Meta(max_length=32), doc("How many of them have succeeded, of all: 3/4.")] = ""
 
 
 class ProxyAssemblageStatus(Status, frozen=True, kw_only=True):
@@ -93,9 +94,13 @@ class ProxyAssemblageStatus(Status, frozen=True, kw_only=True):
     ] = ()
     observed: Annotated[int, doc("The metadata.generation of this object that the cluster has taken in.")] = 0
     syncs: Annotated[tuple[EntryStatus, ...], Meta(max_length=MOST_ENTRIES), doc("How each thing stands.")] = ()
+    ready: Annotated[str, Meta(max_length=32), doc("How many of them have succeeded, of all: 3/4.")] = ""
 
 
-_COLUMNS = (Column("Mode", ".spec.mode", "What may be done there."),)
+_COLUMNS = (
+    Column("Mode", ".spec.mode", "What may be done there."),
+    Column("Syncs", ".status.ready", "How many of its things have succeeded, of all."),
+)
 
 
 @kind(plural="proxyassemblages", short_names=("pasm",), columns=_COLUMNS)
