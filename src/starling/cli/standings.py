@@ -70,7 +70,7 @@ def standing(cluster: Cluster, proxy: ProxyAssemblage | None, module: Module) ->
 
 
 def group_standing(
-    cluster: Cluster, proxy: ProxyAssemblage | None, syncs: Iterable[Sync], group: SyncGroup
+    cluster: Cluster, proxy: ProxyAssemblage | None, syncs: Sequence[Sync], group: SyncGroup
 ) -> Standing | None:
     """What a SyncGroup is on a cluster, all its parts as one: `syncs` are the hub's own that go there."""
     name, (entries, said) = group.metadata.name, _told(proxy)
