@@ -142,10 +142,11 @@ def remove(
     namespace: HubNamespace = DEFAULT_NAMESPACE,
     timeout: Timeout = "5m",
 ) -> None:
-    """Let go of a cluster: what runs there stays, without Starling's marks; nothing is deleted there.
+    """Let go of a cluster: nothing is deleted there, and what Modules brought stays, without Starling's marks.
 
-    Waits until the cluster has done so; one that can't be reached isn't waited for. Its kubeconfig or account on the
-    hub goes with it. Stopped half-way, the same command carries on.
+    Waits until the cluster has done so; one that can't be reached isn't waited for, and keeps them, as do objects that
+    the hub synced there directly. Its kubeconfig or account on the hub goes with it. Stopped half-way, the same command
+    carries on.
 
     Exit codes: 0 it is gone, 2 there is none, 3 something failed, 4 out of time.
 
@@ -273,7 +274,16 @@ async def _remove(kubeconfig: Path | None, context: str | None, key: Key, within
             ) from None
         console.data(f"hub: {ref} deleted")
         await delete_all(client, [*await _left(client, cluster), *revoked(key.name, key.namespace)], "hub")
-    console.note(f"cluster {key.name} is let go; what runs there stays, and is nobody's now")
+    console.note(_farewell(cluster))
+
+
+def _farewell(cluster: Cluster) -> str:
+    name = cluster.metadata.name
+    if cluster.status.phase != "Ready":
+        return (
+            f"cluster {name} is let go, but wasn't there to hear of it: what runs there stays, Starling's marks and all"
+        )
+    return f"cluster {name} is let go; what runs there stays, what Modules brought there without Starling's marks"
 
 
 class _Owned(msgspec.Struct):

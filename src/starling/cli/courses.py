@@ -209,6 +209,7 @@ def course_document(seen: Seen) -> dict[str, Any]:
         "waitsForApproval": waiting_stage(status, seen.policy),
         "updating": seen.updating,
         "failed": [{"cluster": name, "message": each.message} for name, each in seen.failed],
+        "failures": status.failures,
         "summary": {name: getattr(status.summary, name) for name in status.summary.__struct_fields__},
     }
 
@@ -249,6 +250,9 @@ MARKS: Final = (
 def _marks(status: RolloutStatus, target: str) -> Iterator[str]:
     """What a target is now."""
     yield from (word for word, field in MARKS if getattr(status, field) == target)
+    failure = next((each for each in status.failures if each.target == target), None)
+    if failure is not None and (failure.by or target != status.failed_target):
+        yield f"undone by {failure.by}" if failure.by else "failed"
 
 
 def watch_line(rolled: Rolled, at: datetime) -> str:

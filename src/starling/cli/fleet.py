@@ -89,6 +89,8 @@ AGENT_IMAGE: Final = f"starling:{__version__}"
 MANAGER: Final = "starling-cli"
 """Who sets what people say on the command line."""
 
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_LABEL_NAME: Final = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?" + _LABEL_VALUE.pattern[:-1], re.ASCII)
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", re.ASCII)
 
 K = TypeVar("K", bound=Resource)
@@ -290,7 +292,12 @@ def parsed_labels(text: str) -> dict[str, str]:
     if wrong := [each for each in given if not each.partition("=")[0].strip() or "=" not in each]:
         raise InputError(f"--labels: {wrong[0]!r} is no label", hint="write them like region=eu,ring=canary")
     pairs = (each.partition("=") for each in given)
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    for name, value in found.items():  # before anything is done for them
+        if not (_LABEL_NAME.fullmatch(name) and _LABEL_VALUE.fullmatch(value)):
+            hint = "letters, digits, -, _ and . in between, 63 at most; a name may have a domain before it, with a /"
+            raise InputError(f"--labels: {name}={value} can't be a label", hint=hint)
+    return found
 
 
 async def named_object(client: Client, kind: type[K], key: Key) -> K:

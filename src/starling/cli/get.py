@@ -41,6 +41,10 @@ class What(StrEnum):
     MODULES = "modules"
     SYNCGROUPS = "syncgroups"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "What | None":
+        return next((each for each in cls if f"{value}s" == each), None)
+
 
 class Form(StrEnum):
     """How it is printed."""
@@ -157,15 +161,22 @@ def summary(fleet: Fleet) -> str:
     """The fleet in a line."""
     phases = [cluster.status.phase.lower() for cluster in fleet.clusters.values()]
     parts = [f"{plural(len(phases), 'cluster')} ({_counts(phases)})"]
-    states = [module.status.phase.lower() for module in fleet.modules.values()]
+    states = [_phase(module).lower() for module in fleet.modules.values()]
     parts += [f"{plural(len(states), 'module')} ({_counts(states)})" if states else "no modules"]
-    if groups := [group.status.phase.lower() for group in fleet.groups.values()]:
+    if groups := [_phase(group).lower() for group in fleet.groups.values()]:
         parts.append(f"{plural(len(groups), 'syncgroup')} ({_counts(groups)})")
     if all_of_them := [each for key in fleet.clusters for each in fleet.on(key)]:
         parts.append(counted(all_of_them))
     if unclaimed := sum(len(fleet.unclaimed(key)) for key in fleet.clusters):
         parts.append(f"{unclaimed} of no module (starling status cluster names them)")
     return "; ".join(parts)
+
+
+def _phase(rolled: Rolled) -> str:
+    """Its phase, unless something keeps it from being what it says: then that it is stalled."""
+    phase = rolled.status.phase
+    stalled = any(each.type == "Stalled" and each.status == "True" for each in rolled.status.conditions)
+    return "Stalled" if stalled and phase not in ("Failed", "RolledBack") else phase
 
 
 def _cluster_row(cluster: Cluster, now: datetime) -> list[str]:
@@ -179,13 +190,13 @@ def _module_row(module: Module, _now: datetime) -> list[str]:
     sync, status = module.spec.sync, module.status
     source = sync.source.name or (sync.source.git.url if sync.source.git is not None else "")
     version = version_of_revision(status.revision)
-    return [module.metadata.name, status.phase, status.summary.ready, version, source, sync.path]
+    return [module.metadata.name, _phase(module), status.summary.ready, version, source, sync.path]
 
 
 def _group_row(group: SyncGroup, _now: datetime) -> list[str]:
     status, syncs = group.status, ", ".join(each.name for each in group.spec.syncs)
     where = status.summary.ready if group.spec.selector is not None else "the hub"
-    return [group.metadata.name, status.phase, where, version_of_revision(status.revision), syncs]
+    return [group.metadata.name, _phase(group), where, version_of_revision(status.revision), syncs]
 
 
 def document(fleet: Fleet) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from starling.api.orders import ORDER, Order, parse_order
-from starling.api.v1alpha1 import Rollout, RolloutStatus
+from starling.api.v1alpha1 import Rollout, RolloutFailure, RolloutStatus
 from starling.cli import console
 from starling.cli.fleet import MANAGER
 from starling.cli.rollouts import SHORTEST_PREFIX, Past, Which, is_revision, states
@@ -76,8 +76,13 @@ def retrial(which: Which, rolled: Rolled) -> Order:
     raise InputError(f"nothing of {which} has failed", hint=look)
 
 
-def undoing(which: Which, rolled: Rolled, history: Sequence[Past], to: str = "") -> tuple[Order, Past]:
-    """The order to go back from the target, and to what: the last good one, or the one before."""
+def undoing(
+    which: Which, rolled: Rolled, history: Sequence[Past], to: str = "", *, force: bool = False
+) -> tuple[Order, Past]:
+    """The order to go back from the target, and to what: the last good one, or the one before that didn't fail.
+
+    All clusters go there at once, past stages and approvals: what is known to have failed is refused, unless forced.
+    """
     status = rolled.status
     shows = f"starling rollout history {which.argument} shows what there is"
     if not status.target:
@@ -85,7 +90,19 @@ def undoing(which: Which, rolled: Rolled, history: Sequence[Past], to: str = "")
     past = _chosen(which, status, history, to, shows) if to else _before(which, status, history, shows)
     if status.failed_target == status.target and status.rollback_to == past.target:
         raise InputError(f"{which} went back to {described(past)} already", hint="--to goes to another one; " + shows)
+    if (failure := _failure(status, past)) is not None and not force:
+        where = f" in stage {failure.stage}" * bool(failure.stage)
+        why = f": {failure.message}" * bool(failure.message)
+        raise InputError(
+            f"{which}: {described(past)} failed{where} when it was rolled out{why}",
+            hint=f"--force goes back to it all the same, on all clusters; {shows}",
+        )
     return Order(id="", verb="undo", target=status.target, to=past.target), past
+
+
+def _failure(status: RolloutStatus, past: Past) -> RolloutFailure | None:
+    """That it failed, by itself, the last time it was tried."""
+    return next((each for each in status.failures if each.target == past.target and not each.by), None)
 
 
 def _before(which: Which, status: RolloutStatus, history: Sequence[Past], shows: str) -> Past:
@@ -98,7 +115,8 @@ def _before(which: Which, status: RolloutStatus, history: Sequence[Past], shows:
             hint=f"--to NUMBER picks another one; {shows}",
         )
     now = by_target.get(status.target)
-    earlier = [each for each in history if now is not None and each.number < now.number]
+    before = [each for each in history if now is not None and each.number < now.number]
+    earlier = [each for each in before if _failure(status, each) is None]
     if not earlier:
         raise InputError(f"{which} has no revision before this one", hint=f"--to NUMBER picks another one; {shows}")
     return earlier[0]  # history begins with the newest

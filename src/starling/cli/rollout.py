@@ -31,6 +31,7 @@ from starling.cli.rollouts import (
     line_of,
     meant,
     message_of,
+    owners_of,
     policy_of,
     states,
     verdict,
@@ -168,10 +169,13 @@ def undo(
             help="What to go back to, as `starling rollout history` has it; else the last good one, or the one before.",
         ),
     ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Go back to a version that failed, too.")] = False,
     where: Where,
     timeout: OrderTimeout = "30s",
 ) -> None:
     """Have the clusters go back to an earlier version, as many at once as the policy lets them.
+
+    They do so in all stages at once, and nothing is waited for: no bake, no approval, no gate, no window.
 
     The version that is taken back isn't tried again, until `starling rollout retry`; a newer one is rolled out as ever.
     What is in git stays as it is.
@@ -183,7 +187,7 @@ def undo(
 
     starling rollout undo web --to v1.4.0
     """
-    console.run(_undo(where, meant(name, where.namespace), to, seconds(timeout)))
+    console.run(_undo(where, meant(name, where.namespace), to, seconds(timeout), force=force))
 
 
 @app.command("history")
@@ -281,8 +285,11 @@ async def _suspend(where: Where, which: Which, *, suspend: bool) -> None:
             patch = {"metadata": {"uid": before.metadata.uid}, "spec": {"suspend": True if suspend else None}}
             await client.merge_patch(ref, patch, manager=MANAGER)
         policy = await policy_of(client, before)
+        owners = await owners_of(client, ref, "suspend")
     was = before.spec.suspend == suspend
     console.data(f"{which} {_PAUSED[suspend, was]}")
+    if owners:
+        console.note(f"{', '.join(owners)} sets spec.suspend as well, and may put it back: if that is git, do it there")
     if policy.paused and not suspend:
         console.note("its policy says paused: true, so nothing moves until that is changed")
 
@@ -304,10 +311,10 @@ async def _retry(where: Where, which: Which, within: float) -> None:
         await _order(client, which, rolled, retrial(which, rolled), within=within, done=done)
 
 
-async def _undo(where: Where, which: Which, to: str, within: float) -> None:
+async def _undo(where: Where, which: Which, to: str, within: float, *, force: bool) -> None:
     async with hub(where.kubeconfig, where.context) as client:
         rolled = await found(client, which)
-        order, past = undoing(which, rolled, await history_of(client, rolled), to)
+        order, past = undoing(which, rolled, await history_of(client, rolled), to, force=force)
         version = version_of_revision(rolled.status.revision)
         done = f"{which} goes back from {version} to {described(past)}"
         await _order(client, which, rolled, order, within=within, done=done)

@@ -1,19 +1,19 @@
 """Rollouts as commands read them: which one is meant, its policy and history, its states, and whether it has ended."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from starling.api import Declaration, Module, ObjectMeta, RolloutPolicy, SyncGroup
 from starling.api.v1alpha1 import Rollout
 from starling.cli import console
-from starling.cli.fleet import DEFAULT_NAMESPACE, Key, named_object
+from starling.cli.fleet import DEFAULT_NAMESPACE, MANAGER, Key, named_object
 from starling.cli.standings import Rolled
 from starling.errors import InputError, StarlingError
-from starling.kube import Changed, Client, Deleted, Interrupted, NotFound, Resource, Selection, Synced, watch
+from starling.kube import Changed, Client, Deleted, Interrupted, NotFound, Ref, Resource, Selection, Synced, watch
 
 __all__ = [
     "KINDS",
@@ -27,6 +27,7 @@ __all__ = [
     "line_of",
     "meant",
     "message_of",
+    "owners_of",
     "policy_of",
     "states",
     "verdict",
@@ -95,7 +96,7 @@ class _Revision(msgspec.Struct):
 def meant(name: str, namespace: str) -> Which:
     """The rollout that `web`, `module/web` or the like names."""
     word, _, rest = name.rpartition("/")
-    kind = KINDS.get((word or next(iter(KINDS))).lower())
+    kind = KINDS.get((word or next(iter(KINDS))).lower().removesuffix("s"))
     if kind is None or not rest:
         ways = ", ".join(f"{known}/NAME" for known in KINDS)
         raise InputError(f"{name!r} names nothing that is rolled out", hint=f"write NAME, or {ways}")
@@ -104,7 +105,36 @@ def meant(name: str, namespace: str) -> Which:
 
 async def found(client: Client, which: Which) -> Rolled:
     """The object; InputError if there is none."""
-    return await named_object(client, which.kind, which.key)
+    try:
+        return await named_object(client, which.kind, which.key)
+    except InputError as error:
+        for word, kind in KINDS.items():
+            with suppress(NotFound):
+                await client.get(kind.declaration.resource.ref(which.key.name, which.key.namespace))
+                hint = f"there is a {word} of that name: {word}/{which.key.name}"
+                raise InputError(error.message, hint=hint) from None
+        raise
+
+
+class _Owner(msgspec.Struct, rename={"fields": "fieldsV1"}):
+    manager: str = ""
+    subresource: str = ""
+    fields: dict[str, Any] = {}
+
+
+class _OwnersMeta(msgspec.Struct, rename="camel"):
+    managed_fields: tuple[_Owner, ...] = ()
+
+
+class _Owned(msgspec.Struct):
+    metadata: _OwnersMeta
+
+
+async def owners_of(client: Client, ref: Ref, field: str) -> list[str]:
+    """Who else says what a field of an object's spec is to be."""
+    found = (await client.get(ref)).decode(_Owned).metadata.managed_fields
+    owners = [each.manager for each in found if f"f:{field}" in each.fields.get("f:spec", {})]
+    return sorted({each for each in owners if each != MANAGER})
 
 
 async def policy_of(client: Client, rolled: Rolled) -> Rollout:

@@ -14,12 +14,13 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Module, conditions, seconds
 from starling.api.v1alpha1 import ModuleStatus, Rollout
+from starling.controllers.causes import cause_of
 from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.members import members_of
 from starling.controllers.repositories import Repositories
-from starling.controllers.rolling import Aim, Rollouts, recorded, tell, troubled
+from starling.controllers.rolling import Aim, Rollouts, explained, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
 from starling.controllers.views import Proxy, changed_names
@@ -87,7 +88,8 @@ class ModuleController:
             await self._write(module, troubled(module.status, aim.problem, generation, now))
         else:
             aim, decision = self._decided(module, aim, aim.policy, members)
-            await self._write(module, recorded(module.status, aim, decision, generation, now))
+            status = recorded(module.status, aim, decision, generation, now)
+            await self._write(module, await explained(module.status, status, partial(self._cause, module)))
             in_use = {each for member in members for each in (member.entry or "", member.reported)}
             in_use |= {aim.target, decision.course.last_good, decision.course.rollback_to}
             await self._world.revisions.tidy(module, in_use)
@@ -123,6 +125,10 @@ class ModuleController:
                 name = module.metadata.name
                 found |= unmakeable(name, revision, some, lambda cluster: clusters.get(Key(namespace, cluster)))
         return found
+
+    async def _cause(self, module: Module, cluster: str) -> str:
+        meta = module.metadata
+        return await cause_of(self._client, Key(meta.namespace, cluster), {meta.name})
 
     # What comes of it
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
-from starling.api import Condition, Module, RolloutPolicy, SyncGroup, conditions
+from starling.api import PLATFORM_NAMESPACE, Condition, Module, RolloutPolicy, SyncGroup, conditions
 from starling.api.orders import ORDER, Order, parse_order
 from starling.api.v1alpha1 import Rollout, RolloutStatus
 from starling.controllers.gates import Answer, Gates, Question
@@ -22,10 +22,12 @@ from starling.errors import InputError, StarlingError
 from starling.fleet import Course, Decision, Facts, Member, decide, superseded
 from starling.runtime import Informer, Key, ObjectReference, Recorder, key_of
 
-__all__ = ["Aim", "Rolled", "Rollouts", "order_of", "recorded", "tell", "troubled"]
+__all__ = ["Aim", "Rolled", "Rollouts", "explained", "order_of", "recorded", "tell", "troubled"]
 
 TOLD: Final = ("Succeeded", "Degraded", "Waiting", "Baking", "Failed", "RollingBack", "RolledBack")
 """Phases that an Event tells of."""
+
+LONGEST_CAUSE: Final = 512
 
 Rolled = Module | SyncGroup
 R = TypeVar("R", bound=Known)
@@ -134,6 +136,13 @@ class Rollouts:
         return self._gates.ask(key_of(obj), question, gate, again)
 
 
+def called(obj: Rolled) -> str:
+    """What commands call it."""
+    meta = obj.metadata
+    name = meta.name if isinstance(obj, Module) else f"{type(obj).declaration.singular}/{meta.name}"
+    return name if meta.namespace == PLATFORM_NAMESPACE else f"{name} -n {meta.namespace}"
+
+
 def order_of(obj: Rolled) -> Order | None:
     """What someone told it to do; what can't be read was never told."""
     try:
@@ -147,6 +156,7 @@ def _facts(obj: Rolled, target: str, known: frozenset[str], members: Sequence[Me
     named = {status.last_good, status.rollback_to, order.to if order is not None else ""}
     return Facts(
         target=target,
+        called=called(obj),
         previous=status.target,
         course=Course(**{each.name: getattr(status, each.name) for each in fields(Course)}),
         admission=status.admission,
@@ -184,6 +194,17 @@ def recorded(before: S, aim: Aim, decision: Decision, generation: int, now: date
         admitted=decision.admitted,
         summary=decision.summary,
         **course,
+    )
+
+
+async def explained(before: RolloutStatus, after: S, cause: Callable[[str], Awaitable[str]]) -> S:
+    """The status with why its target failed, if that is news; `cause` gives what a cluster says of it."""
+    failure = after.failures[-1] if after.failures and after.failures != before.failures else None
+    if failure is None or not failure.clusters or failure.message:
+        return after
+    said = " ".join((await cause(failure.clusters[0])).split())[:LONGEST_CAUSE]
+    return msgspec.structs.replace(
+        after, failures=(*after.failures[:-1], msgspec.structs.replace(failure, message=said))
     )
 
 

@@ -16,13 +16,14 @@ from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Cluster, Module, SyncGroup, conditions
 from starling.api.v1alpha1 import Entry, GroupSync, ModuleSpec, Rollout, RolloutSummary, SyncGroupStatus, SyncTemplate
 from starling.api.v1alpha1.fields import LabelSelector
+from starling.controllers.causes import cause_of
 from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.group_syncs import THE_HUB, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
 from starling.controllers.groups import group_members, part_claims, parts_in
 from starling.controllers.repositories import Repositories
-from starling.controllers.rolling import Aim, Rollouts, order_of, recorded, tell, troubled
+from starling.controllers.rolling import Aim, Rollouts, explained, order_of, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
 from starling.controllers.terminating import is_terminating
 from starling.controllers.views import Proxy, changed_names
@@ -124,13 +125,19 @@ class SyncGroupController:
             again=lambda: self._controller.add(key),
         )
         status = recorded(group.status, aim, decision, group.metadata.generation, self._clock.now())
-        group = await self._write(group, status)
+        group = await self._write(group, await explained(group.status, status, partial(self._cause, group)))
         in_the_way = await world.group_syncs.write_all(group, self._syncs(group))
         await self._let_go(group)
         await self._tidy(group, {each for member in members for each in (member.entry or "", member.reported)})
         if aim.problem is not None and not isinstance(aim.problem, InputError | NotFetched):
             raise aim.problem  # and try again, ever more slowly
         return Result(self._noted(key, in_the_way, decision.recheck_after))
+
+    async def _cause(self, group: SyncGroup, cluster: str) -> str:
+        name, key = group.metadata.name, Key(group.metadata.namespace, cluster)
+        syncs = [each.metadata.name for each in self._world.group_syncs.of(group).get(cluster, {}).values()]
+        entries = {part_name(name, each.name) for each in group.spec.syncs}
+        return await cause_of(self._client, key, () if syncs else entries, syncs)
 
     def _noted(self, key: Key, in_the_way: InputError | None, recheck_after: float | None) -> float | None:
         """When to look again: at once to tell what is new, now and then whether what is in the way has gone."""

@@ -16,10 +16,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from starling.api import seconds
-from starling.api.v1alpha1 import StageApproval
+from starling.api.v1alpha1 import RolloutFailure, StageApproval
 from starling.fleet.facts import Course, Facts, Member
 from starling.fleet.stages import Stage, Staged
 from starling.fleet.windows import is_open
+
+MOST_REMEMBERED = 10
+MOST_NAMED = 5
 
 __all__ = ["Tally", "advanced", "asks", "begun", "destination", "due", "free", "is_stopped"]
 
@@ -46,7 +49,7 @@ def begun(facts: Facts, staged: Staged, now: datetime) -> Course:
     """The way as it was left, from its start for a new target, and with what people and gates have said since."""
     course = facts.course
     if facts.retargeted:
-        course = Course(last_good=course.last_good, ended=course.ended, order=course.order)
+        course = Course(last_good=course.last_good, ended=course.ended, order=course.order, failures=course.failures)
     course = _obeyed(course, facts, staged, now)
     passed = tuple(
         StageApproval(stage=stage.name, by="gate", at=now, gate=True)
@@ -74,9 +77,31 @@ def _obeyed(course: Course, facts: Facts, staged: Staged, now: datetime) -> Cour
             done = _done_before(course, facts, staged)
             return replace(again, stages_done=done, failed_target="", rollback_to="", retried_at=highest)
         case "undo" if order.to and order.to != facts.target and order.to not in facts.forgotten:
-            return replace(again, failed_target=facts.target, rollback_to=order.to, last_good=order.to, ended="")
+            undone = RolloutFailure(target=facts.target, at=now, by=order.by[:256] or "someone")
+            return replace(
+                again,
+                failed_target=facts.target,
+                rollback_to=order.to,
+                last_good=_good_besides(course, facts, order.to),
+                ended="",
+                failures=_remembered(course, undone),
+            )
         case _:
             return course
+
+
+def _good_besides(course: Course, facts: Facts, chosen: str) -> str:
+    """What is good last once a target is undone for another: that one, unless it is known to have failed."""
+    failure = course.failure(chosen)
+    if failure is None or failure.by:
+        return chosen
+    return course.last_good if course.last_good != facts.target else ""
+
+
+def _remembered(course: Course, failure: RolloutFailure) -> tuple[RolloutFailure, ...]:
+    """What is known of failures, with one more; a target is in it once, and the oldest are forgotten."""
+    others = (each for each in course.failures if each.target != failure.target)
+    return (*others, failure)[-MOST_REMEMBERED:]
 
 
 def _done_before(course: Course, facts: Facts, staged: Staged) -> tuple[str, ...]:
@@ -87,19 +112,26 @@ def _done_before(course: Course, facts: Facts, staged: Staged) -> tuple[str, ...
     return tuple(name for name in course.stages_done if staged.number(name) < first)
 
 
-def advanced(facts: Facts, staged: Staged, tallies: Sequence[Tally], now: datetime) -> Course:
-    """How far it is by what the clusters say."""
+def advanced(facts: Facts, staged: Staged, tallies: Sequence[Tally], failed: Sequence[str], now: datetime) -> Course:
+    """How far it is by what the clusters say; `failed` are the names of those that failed."""
     course, policy = facts.course, staged.policy
     if facts.failed:
         late = policy.on_failure == "Rollback" and not course.rollback_to
         return replace(course, rollback_to=facts.fallback) if late else course
     if not facts.target or facts.ended:
         return course
-    failing = any(tally.failed > stage.budget for stage, tally in zip(staged.stages, tallies, strict=True))
-    if failing and policy.on_failure != "Continue":
+    beyond = [stage for stage, tally in zip(staged.stages, tallies, strict=True) if tally.failed > stage.budget]
+    if beyond and policy.on_failure != "Continue":
         back = facts.fallback if policy.on_failure == "Rollback" else ""
-        return replace(course, failed_target=facts.target, rollback_to=back, baking_since=None)
-    return _through_stages(facts, staged, tallies, now, failing=failing)
+        failures = _remembered(course, _failure(facts.target, staged, beyond[0], failed, now))
+        return replace(course, failed_target=facts.target, rollback_to=back, baking_since=None, failures=failures)
+    return _through_stages(facts, staged, tallies, now, failing=bool(beyond))
+
+
+def _failure(target: str, staged: Staged, stage: Stage, failed: Sequence[str], now: datetime) -> RolloutFailure:
+    there = [name for name in failed if staged.numbers[name] == stage.number]
+    named = stage.name if len(staged.stages) > 1 else ""
+    return RolloutFailure(target=target, at=now, stage=named, clusters=tuple(there[:MOST_NAMED]))
 
 
 def _through_stages(facts: Facts, staged: Staged, tallies: Sequence[Tally], now: datetime, *, failing: bool) -> Course:
@@ -125,10 +157,12 @@ def _through_stages(facts: Facts, staged: Staged, tallies: Sequence[Tally], now:
         return facts.course  # nobody has tried it
     well = not failing and any(tally.succeeded for tally in tallies)
     good = facts.target if well else facts.course.last_good
+    others = tuple(each for each in facts.course.failures if each.target != facts.target)
     return replace(
         facts.course,
         ended=facts.target,
         last_good=good,
+        failures=others if well else facts.course.failures,
         stage="",
         stages_done=(),
         stage_started=None,

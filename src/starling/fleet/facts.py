@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from starling.api.orders import Order
-from starling.api.v1alpha1 import Admitted, ClusterMode, StageApproval
+from starling.api.v1alpha1 import Admitted, ClusterMode, RolloutFailure, StageApproval
 
 __all__ = ["Course", "Facts", "Member"]
 
@@ -23,6 +23,7 @@ class Course:
     stage_started: datetime | None = None
     baking_since: datetime | None = None
     approvals: tuple[StageApproval, ...] = ()
+    failures: tuple[RolloutFailure, ...] = ()
     retried_at: int = 0
     order: str = ""
 
@@ -30,18 +31,23 @@ class Course:
         """Whether someone has approved a stage, or its gate has."""
         return any(each.stage == stage and each.gate == gate for each in self.approvals)
 
+    def failure(self, target: str) -> RolloutFailure | None:
+        """That a target failed or was undone, if it is remembered."""
+        return next((each for each in reversed(self.failures) if each.target == target), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is recorded of a rollout. `confirmed` is what its annotation starling.dev/confirm says.
 
-    `target` is where clusters go from now on, `previous` what the record has for it; None: the same. `salt` is another
-    for each rollout and each change of its spec, so that what confirms one confirms no other. `asked` is the order that
-    someone gave, `passed` the stages whose gates let the target pass, `forgotten` the targets of which nobody knows any
-    more what they stand for.
+    `target` is where clusters go from now on, `previous` what the record has for it; None: the same. `called` is what
+    commands call the rollout. `salt` is another for each rollout and each change of its spec, so that what confirms one
+    confirms no other. `asked` is the order that someone gave, `passed` the stages whose gates let the target pass,
+    `forgotten` the targets of which nobody knows any more what they stand for.
     """
 
     target: str
+    called: str = ""
     course: Course = Course()
     admission: int = 0
     admitted: tuple[Admitted, ...] = ()

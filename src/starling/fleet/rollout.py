@@ -55,7 +55,7 @@ def decide(policy: Rollout, facts: Facts, members: Sequence[Member], now: dateti
     scene = _Scene(Staged(policy, members), {member.name: member for member in members}, now)
     facts = replace(facts, course=begun(facts, scene.staged, now))
     standing = Standing(scene.staged, facts, scene.places(facts), now)
-    course = advanced(facts, scene.staged, standing.tallies, now)
+    course = advanced(facts, scene.staged, standing.tallies, standing.failed, now)
     facts = replace(facts, course=replace(course, last_good=_last_good(facts, course, standing)))
     held = scene.begun_again(scene.places(facts))
     confirm = _confirm(facts, members, held)

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from starling.api.v1alpha1 import RolloutPhase, RolloutSummary
+from starling.api.v1alpha1 import RolloutFailure, RolloutPhase, RolloutSummary
 from starling.fleet.course import Tally, asks, due, free
 from starling.fleet.facts import Facts, Member
 from starling.fleet.places import Place
@@ -149,6 +149,8 @@ def _at_rest(standing: Standing) -> RolloutPhase:
     summary = standing.summary
     if standing.facts.failed:
         return "RolledBack"
+    if standing.waits:
+        return "Waiting"
     if summary.failed:
         return "Degraded"
     return "Succeeded" if summary.succeeded or not summary.total else "Waiting"  # for clusters that can take it
@@ -157,8 +159,10 @@ def _at_rest(standing: Standing) -> RolloutPhase:
 def message_of(standing: Standing) -> str:
     """Where it stands and why it waits, in one line."""
     summary = standing.summary
-    aim = "back at the last good target" if standing.facts.aim != standing.facts.target else "at the target"
-    parts = [f"{summary.succeeded} of {summary.total} clusters are {aim}"]
+    aim, course = standing.facts.aim, standing.facts.course
+    back = "back at the last good target" if aim == course.last_good else "at the target they return to"
+    where = back if aim != standing.facts.target else "at the target"
+    parts = [f"{summary.succeeded} of {summary.total} clusters are {where}"]
     for number, what in (
         (summary.updating, "updating"),
         (summary.pending, "pending"),
@@ -178,6 +182,8 @@ def _why(standing: Standing) -> list[str]:
     reasons = []
     if not facts.target:
         reasons.append("no target yet")
+    elif not standing.selected and not standing.leaving:
+        reasons.append("its selector picks no cluster")
     if facts.suspended:
         reasons.append("suspended")
     elif policy.paused:
@@ -195,11 +201,27 @@ def _why(standing: Standing) -> list[str]:
 
 
 def _failed(standing: Standing) -> str:
-    facts, again = standing.facts, "starling rollout retry has it tried again"
+    facts, again = standing.facts, f"{_command(standing, 'retry')} tries it again"
+    failure = facts.course.failure(facts.target)
     if facts.course.rollback_to:
-        return f"the newest target failed or was undone; {again}"
+        return f"the newest target {_fate(failure)}; {again}"
     lacking = ", and there is no last good one to return to" if standing.staged.policy.on_failure == "Rollback" else ""
-    return f"stopped, since more than {standing.staged.policy.max_failures} of a stage failed{lacking}; {again}"
+    said = f": {failure.message}" if failure is not None and failure.message else ""
+    return f"stopped, since more than {standing.staged.policy.max_failures} of a stage failed{lacking}{said}; {again}"
+
+
+def _fate(failure: RolloutFailure | None) -> str:
+    """What became of a target that clusters return from."""
+    if failure is None:
+        return "failed or was undone"
+    if failure.by:
+        return f"was undone by {failure.by}"
+    where = f" in stage {failure.stage}" * bool(failure.stage)
+    return f"failed{where} on {_named(failure.clusters)}" + f": {failure.message}" * bool(failure.message)
+
+
+def _command(standing: Standing, verb: str) -> str:
+    return " ".join(each for each in ("starling rollout", verb, standing.facts.called) if each)
 
 
 def _in_stage(standing: Standing) -> list[str]:
@@ -213,7 +235,7 @@ def _in_stage(standing: Standing) -> list[str]:
     if not standing.waits:
         return [*named, *([_shut(standing)] if standing.shut and standing.summary.pending else _lot(standing))]
     if stage.manual and not facts.course.approved(stage.name):
-        return [f"stage {stage.name} waits for approval: starling rollout approve"]
+        return [f"stage {stage.name} waits for approval: {_command(standing, 'approve')}"]
     if standing.shut:
         return [*named, _shut(standing)]
     return [f"stage {stage.name} waits for its gate"] if standing.gate else named

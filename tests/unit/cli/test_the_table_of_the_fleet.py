@@ -93,3 +93,7 @@ def test_labels() -> None:
     for wrong in ("region", "a=b,=c"):
         with pytest.raises(InputError, match="is no label"):
             parsed_labels(wrong)
+    for wrong in ("a b=c", "a=b c", "a=-b", "/a=b", "a=" + "b" * 64):
+        with pytest.raises(InputError, match="can't be a label"):
+            parsed_labels(wrong)
+    assert parsed_labels("example.com/ring=a_b.c-d") == {"example.com/ring": "a_b.c-d"}

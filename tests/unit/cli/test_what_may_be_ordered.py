@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from starling.api.orders import Order
-from starling.api.v1alpha1 import Rollout, StageApproval
+from starling.api.v1alpha1 import Rollout, RolloutFailure, StageApproval
 from starling.cli.orders import approval, is_obeyed, retrial, undoing, waiting_stage
 from starling.errors import InputError
 from tests.unit.cli.fleets import NEW, OLD
@@ -148,6 +148,18 @@ def test_nowhere_to_go_back_to(said: dict[str, Any], to: str, message: str) -> N
         undoing(WEB, rolled(**said), HISTORY, to)
     assert refused.value.hint is not None
     assert "starling rollout history web -n n" in refused.value.hint
+
+
+def test_what_failed_is_gone_back_to_only_by_force() -> None:
+    """It says where and why it failed; who names none gets one that didn't; who undid one may have it back."""
+    failure = RolloutFailure(target=T1, at=NOW, stage="canary", clusters=("a",), message="no such image")
+    about = rolled(last_good="", failures=(failure,))
+    with pytest.raises(InputError, match=r"number 2, .* failed in stage canary when it was rolled out: no such image"):
+        undoing(WEB, about, HISTORY, "2")
+    assert undoing(WEB, about, HISTORY, "2", force=True)[1].number == 2
+    assert undoing(WEB, about, HISTORY)[1].number == 1
+    undone = rolled(last_good="", failures=(replace(failure, by="ann"),))
+    assert undoing(WEB, undone, HISTORY, "2")[1].number == 2
 
 
 def test_a_name_for_several() -> None:

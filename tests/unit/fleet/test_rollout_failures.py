@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from starling.api.v1alpha1 import Admitted, Rollout
+from starling.api.v1alpha1 import Admitted, Rollout, RolloutFailure
 from starling.fleet import Course, Facts, Member, decide, superseded
 from tests.unit.fleet.fleets import (
     AWAY,
@@ -88,7 +89,7 @@ def test_touched_clusters_return() -> None:
     assert ways(decision) == {"t000": OLD, "f000": OLD}
     assert (decision.phase, decision.summary.succeeded) == ("RollingBack", 5)
     assert "5 of 11 clusters are back at the last good target" in decision.message
-    assert "failed or was undone; starling rollout retry" in decision.message
+    assert "the newest target failed on f000; starling rollout retry" in decision.message
     done = decide(BACK, failed(rollback_to=OLD), fleet(WELL, 3), NOW)
     assert (names(done), done.phase, done.course.ended) == ([], "RolledBack", "")
     assert decide(BACK, failed(rollback_to=OLD), [WELL, replace(AWAY, name="b", entry=NEW)], NOW).phase == "RolledBack"
@@ -259,6 +260,38 @@ def test_undo_takes_all_back(facts: Facts) -> None:
     assert (names(back), back.phase) == ([], "RolledBack")
     newer = decide(POLICY, replace(after, target="t1:newer"), fleet(WELL, 3), NOW)
     assert set(ways(newer).values()) == {"t1:newer"}
+
+
+def test_a_failure_is_remembered_until_it_is_made_good() -> None:
+    """In which stage and where; also when there is a newer target, until this one goes through after all."""
+    policy = staged(on_failure="Rollback")
+    members = [*fleet(FAILED, 7, "c", CANARY), *fleet(WELL, 3, "w")]
+    stopped = decide(policy, at("canary"), members, NOW)
+    [failure] = stopped.course.failures
+    assert (failure.target, failure.stage, failure.at, failure.by) == (NEW, "canary", NOW, "")
+    assert failure.clusters == tuple(f"c{number:03}" for number in range(5))
+    assert "failed in stage canary on c000, c001, c002 and 2 more; starling rollout retry" in stopped.message
+    explained = replace(stopped.course, failures=(msgspec.structs.replace(failure, message="no such image"),))
+    later = decide(policy, replace(recorded(at("canary"), stopped), course=explained), members, NOW + MINUTE)
+    assert "and 2 more: no such image; starling rollout retry" in later.message
+    newer = replace(recorded(at("canary"), stopped), target="t1:newer", admitted=())
+    assert decide(policy, newer, fleet(WELL, 3), NOW).course.failures == (failure,)
+    through = decide(POLICY, at("rest", failures=(failure,)), fleet(THERE, 3), NOW)
+    assert (through.course.last_good, through.course.failures) == (NEW, ())
+
+
+def test_what_failed_is_not_good_because_someone_returns_to_it() -> None:
+    """An undo says who it was; to a target that failed it is obeyed, and what was good last stays so."""
+    bad = RolloutFailure(target=OLD, at=NOW, stage="canary")
+    facts = told(at("", ended=NEW, last_good="t1:good", failures=(bad,)), "undo", to=OLD)
+    decision = decide(POLICY, facts, fleet(THERE, 3), NOW)
+    assert set(ways(decision).values()) == {OLD}
+    assert decision.course.last_good == "t1:good"
+    assert [(each.target, each.by) for each in decision.course.failures] == [(OLD, ""), (NEW, "ann")]
+    assert "clusters are at the target they return to" in decision.message
+    assert "the newest target was undone by ann; starling rollout retry" in decision.message
+    undone = replace(facts, course=replace(facts.course, last_good=NEW))
+    assert decide(POLICY, undone, fleet(THERE, 3), NOW).course.last_good == ""
 
 
 @pytest.mark.parametrize(

@@ -179,12 +179,22 @@ def test_it_goes_on_only_while_all_are_well() -> None:
     assert "waits for all to be well" in decision.message
 
 
+def test_who_is_held_has_its_stage_wait_too() -> None:
+    """It isn't through before the stage of cordoned clusters was approved, and doesn't say so."""
+    held = fleet(replace(WELL, mode="Cordoned"), 2, "e", EU)
+    waiting = decide(staged(eu=MANUAL), at("canary"), [*CANARIES, *held], NOW)
+    assert (waiting.phase, waiting.course.ended) == ("Waiting", "")
+    assert "2 held; stage eu waits for approval" in waiting.message
+
+
 def test_a_stage_waits_for_approval() -> None:
     """It says how to approve it; once someone has, it starts, and who that was is recorded."""
     policy, members = staged(eu=MANUAL), [*CANARIES, *OTHERS]
     waiting = decide(policy, at("canary"), members, NOW)
     assert (names(waiting), waiting.phase, waiting.course.stage_started) == ([], "Waiting", None)
     assert "stage eu waits for approval: starling rollout approve" in waiting.message
+    named = decide(policy, replace(at("canary"), called="syncgroup/web -n n"), members, NOW).message
+    assert named.endswith("starling rollout approve syncgroup/web -n n")
     facts = told(recorded(at("canary"), waiting), "approve", stage="eu")
     decision = decide(policy, facts, members, NOW)
     assert names(decision) == ["e000", "e001"]

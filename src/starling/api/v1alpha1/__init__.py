@@ -39,6 +39,7 @@ from starling.api.v1alpha1.rolloutpolicy import (
 from starling.api.v1alpha1.rolloutstatus import (
     MOST_ADMITTED,
     Admitted,
+    RolloutFailure,
     RolloutPhase,
     RolloutStatus,
     RolloutSummary,
@@ -127,6 +128,7 @@ __all__ = [
     "Pull",
     "Push",
     "Rollout",
+    "RolloutFailure",
     "RolloutGate",
     "RolloutPhase",
     "RolloutPolicy",

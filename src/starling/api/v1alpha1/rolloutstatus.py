@@ -15,6 +15,7 @@ __all__ = [
     "Admitted",
     "Count",
     "Digest",
+    "RolloutFailure",
     "RolloutPhase",
     "RolloutStatus",
     "RolloutSummary",
@@ -65,6 +66,19 @@ class StageApproval(Fields, frozen=True, kw_only=True):
     gate: Annotated[bool, doc("Whether it was the stage's gate that answered, and nobody who approved.")] = False
 
 
+class RolloutFailure(Fields, frozen=True, kw_only=True):
+    """That a target failed, or was undone, where, and why."""
+
+    target: Annotated[Digest, doc("The target.")]
+    at: Annotated[datetime, doc("When that was seen.")]
+    by: Annotated[str, Meta(max_length=256), doc("Who had it undone; absent: it failed.")] = ""
+    stage: Annotated[str, Meta(max_length=63), doc("The stage in which more clusters failed than may.")] = ""
+    clusters: Annotated[
+        tuple[Annotated[str, Meta(max_length=253)], ...], Meta(max_length=5), doc("Those that failed, the first few.")
+    ] = ()
+    message: Annotated[str, Meta(max_length=512), doc("What the first of them said.")] = ""
+
+
 class RolloutSummary(Fields, frozen=True, kw_only=True):
     """How many clusters are in which state."""
 
@@ -107,6 +121,11 @@ class RolloutStatus(ReconciledStatus, frozen=True, kw_only=True):
         tuple[StageApproval, ...],
         Meta(max_length=32),
         doc("What was approved of the target, by people and by gates."),
+    ] = ()
+    failures: Annotated[
+        tuple[RolloutFailure, ...],
+        Meta(max_length=10),
+        doc("The targets that failed or were undone, the newest last, as far as they are kept."),
     ] = ()
     retried_at: Annotated[Count, doc("The counter when it was last to try again; failures before don't count.")] = 0
     order: Annotated[

@@ -27,7 +27,7 @@ class Downstream:
         self.name = name
         self.local: Assemblage | None = None
         self.states: dict[str, str] = {}
-        """How entries fare; those that aren't named succeed."""
+        """How entries fare, and after a colon what they say; those that aren't named succeed."""
         self._taken: tuple[int, int] | None = None
 
     @classmethod
@@ -123,8 +123,9 @@ class Downstream:
         self._taken = (proxy.metadata.generation, generation)
 
     def _state(self, entry: Entry) -> EntryStatus:
-        state = self.states.get(entry.name, "succeeded")
-        return msgspec.convert({"name": entry.name, "target": entry.target, "state": state}, EntryStatus)
+        state, _, message = self.states.get(entry.name, "succeeded").partition(": ")
+        told = {"name": entry.name, "target": entry.target, "state": state, "message": message}
+        return msgspec.convert(told, EntryStatus)
 
     async def tells(self, status: ProxyAssemblageStatus) -> ProxyAssemblage:
         """Have the hub's ProxyAssemblage say so of it."""

@@ -35,6 +35,28 @@ async def test_a_target_is_written_down_before_it_is_named(hub: Hub) -> None:
         assert sorted(each["revision"] for each in written.values()) == [1, 2, 3]
 
 
+async def test_why_a_target_failed_is_kept(hub: Hub) -> None:
+    """Where, and in the cluster's own words; also when all is as it was before, and until it is made good."""
+    await hub.put_source()
+    await hub.put_module(rollout={"onFailure": "Rollback"})
+    async with hub.running():
+        cluster = await Downstream.ready(hub)
+        await cluster.delivers_until(lambda it: it.status.syncs)
+        good = (await hub.sees(Module, "base", lambda it: it.status.phase == "Succeeded")).status.target
+        cluster.states["base"] = "failed: Deployment web: no such image"
+        commit = hub.repository.commit({"base/one.yaml": config_map("one", v="bad")})
+        await hub.sees(Module, "base", lambda it: commit in it.status.revision)
+        await cluster.delivers_until(lambda it: it.status.syncs[0].target != good)
+        await hub.sees(Module, "base", lambda it: bool(it.status.failures))
+        cluster.states.clear()
+        await cluster.runs(base=good)
+        module = await hub.sees(Module, "base", lambda it: it.status.phase == "RolledBack")
+        assert "the newest target failed on c: Deployment web: no such image" in condition(module, "Ready")[2]
+        [failure] = module.status.failures
+        assert (failure.target, failure.clusters, failure.by) == (module.status.target, ("c",), "")
+        assert module.status.last_good == good
+
+
 async def test_ten_are_kept_and_those_in_use(hub: Hub) -> None:
     """Of more than ten, the oldest go; the one that a cluster which can't be reached is at stays."""
     await hub.put_source()

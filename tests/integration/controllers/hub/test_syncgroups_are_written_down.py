@@ -34,7 +34,9 @@ async def put_group(hub: Hub, *parts: str, **more: Any) -> SyncGroup:
     return await hub.put(SyncGroup, "g", spec)
 
 
-async def agent_says(hub: Hub, name: str, readiness: str = "Current", phase: str = "Succeeded") -> None:
+async def agent_says(
+    hub: Hub, name: str, readiness: str = "Current", phase: str = "Succeeded", problem: str = ""
+) -> None:
     """What an agent writes that has applied a Sync."""
     sync = await hub.sees(Sync, name, lambda _: True)
     operation = {"digest": "d", "phase": phase, "startedAt": "2026-01-01T00:00:00Z"}
@@ -43,6 +45,7 @@ async def agent_says(hub: Hub, name: str, readiness: str = "Current", phase: str
         "observedGeneration": sync.metadata.generation,
         "readiness": readiness,
         "operation": operation,
+        "problems": [{"reason": "Invalid", "message": problem}] if problem else [],
     }
     ref = Sync.declaration.resource.ref(name, hub.namespace).status
     await hub.client.merge_patch(ref, {"status": status})
@@ -73,8 +76,9 @@ async def test_a_group_is_there_when_all_its_parts_are(hub: Hub, server: LocalCl
         await put_group(hub, "a", "b", template={"timeout": "7m"})
         await hub.sees(Sync, "g.b.c", lambda it: it.spec.timeout == "7m")
         await agent_says(hub, "g.a.c")
-        await agent_says(hub, "g.b.c", "Failed", "Failed")
-        await hub.says(SyncGroup, "g", "1 failed (c)")
+        await agent_says(hub, "g.b.c", "Failed", "Failed", "no such field")
+        told = await hub.says(SyncGroup, "g", "1 failed (c)")
+        assert [(each.clusters, each.message) for each in told.status.failures] == [(("c",), "no such field")]
 
 
 async def test_what_is_in_the_way_is_told(hub: Hub, server: LocalCluster) -> None:
