@@ -111,8 +111,8 @@ MUTATIONS: Final = (
     Mutation(
         "approvals outlive their target",
         "course",
-        "ended=course.ended, order=course.order)",
-        "ended=course.ended, order=course.order, approvals=course.approvals)",
+        "order=course.order, failures=course.failures",
+        "order=course.order, failures=course.failures, approvals=course.approvals",
     ),
     Mutation(
         "orders carried out again", "course", "if order is None or order.id == course.order:", "if order is None:"
@@ -132,11 +132,11 @@ MUTATIONS: Final = (
     Mutation(
         "failures counted over the fleet",
         "course",
-        "any(tally.failed > stage.budget for stage, tally in zip(staged.stages, tallies, strict=True))",
-        "sum(tally.failed for tally in tallies) > sum(stage.budget for stage in staged.stages)",
+        "if tally.failed > stage.budget]",
+        "if sum(each.failed for each in tallies) > sum(each.budget for each in staged.stages)]",
     ),
-    Mutation("a failed target goes on", "course", 'if failing and policy.on_failure != "Continue":', "if False:"),
-    Mutation("Continue ignored", "course", 'if failing and policy.on_failure != "Continue":', "if failing:"),
+    Mutation("a failed target goes on", "course", 'if beyond and policy.on_failure != "Continue":', "if False:"),
+    Mutation("Continue ignored", "course", 'if beyond and policy.on_failure != "Continue":', "if beyond:"),
     Mutation("what failed is good", "course", "facts.target if well else facts.course.last_good", "facts.target"),
     Mutation(
         "what nobody got well with never ends", "course", "tally.succeeded or tally.failed for", "tally.succeeded for"
@@ -165,6 +165,16 @@ MUTATIONS: Final = (
         "who took too long is never forgotten", "rollout", "kept = sum(not place.failed for", "kept = sum(True for"
     ),
     Mutation("undo ignored", "course", 'case "undo" if order.to and', 'case "undo" if False and order.to and'),
+    Mutation("what failed is good once it is undone for", "course", "if failure is None or failure.by:", "if True:"),
+    Mutation("what was undone stays good", "course", 'if course.last_good != facts.target else ""', 'if True else ""'),
+    Mutation("failures forgotten", "course", "order=course.order, failures=course.failures", "order=course.order"),
+    Mutation("what was made good still failed", "course", "failures=others if well else", "failures="),
+    Mutation(
+        "through though a stage waits",
+        "standing",
+        'if standing.waits:\n        return "Waiting"',
+        "if False:\n        pass",
+    ),
     Mutation("good before it is through", "rollout", "if shared == facts.target:", "if False:"),
     # Targets and times
     Mutation("supersede ignored", "rollout", 'if policy.supersede == "Now" or', "if True or"),
