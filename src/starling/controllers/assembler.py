@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +44,7 @@ _PROXIES: Final = ProxyAssemblage.declaration.resource
 
 
 class Assembler:
-    """Compiles. Mutable: for each cluster, the generation that it wrote last."""
+    """Compiles. Mutable: for each cluster, the generation that it wrote last; which may not know what is to stay."""
 
     def __init__(
         self, client: Client, secrets: Secrets, recorder: Recorder, instance: str, *, clock: Clock = SYSTEM_CLOCK
@@ -54,6 +55,7 @@ class Assembler:
         self._instance = instance
         self._clock = clock
         self._wrote: dict[Key, int] = {}
+        self._unheard: set[Key] = set()
 
     def join(self, group: Group, world: World) -> None:
         """Run with a group."""
@@ -71,12 +73,16 @@ class Assembler:
         if cluster is None:
             self._credentials.forget(key)
             self._wrote.pop(key, None)
+            self._unheard.discard(key)
             return None
         proxy = await self._proxy(key, cluster)
         if proxy is None:
             return None
         wait = await self._credentials.keep(key, cluster, self._spec(cluster, proxy).syncs)
         spec = self._fitting(cluster, proxy, self._spec(cluster, proxy))  # Modules may have changed while that was done
+        orphans = any(each.deletion_policy == "Orphan" for each in spec.syncs)
+        if orphans and (spec != proxy.spec or not _acknowledged(proxy)):
+            self._unheard.add(key)
         if spec != proxy.spec:
             await self._write(proxy, spec)
         return Result(wait)
@@ -152,6 +158,8 @@ class Assembler:
                     reported=reported.get(called, ""),
                     selected=selects(module.spec.selector, cluster.metadata.labels),
                     deleting=deleting and module.status.phase == "Removing",
+                    orphans=module.spec.sync.deletion_policy == "Orphan",
+                    acknowledged=_acknowledged(proxy),
                     make=self._maker(module, about),
                 )
             )
@@ -176,7 +184,8 @@ class Assembler:
                 return self._made(revision, about, name=entry, unit=unit, credentials=credentials)
 
             parts = parts_in(group, self._world, cluster, view)
-            found += [claim for _, claim in part_claims(group, self._world, cluster, parts, make)]
+            claims = part_claims(group, self._world, cluster, parts, make)
+            found += [replace(claim, acknowledged=view.acknowledged) for _, claim in claims]
         return found
 
     def _maker(self, module: Module, about: dict[str, Any]) -> Callable[[str], Entry | None]:
@@ -277,6 +286,14 @@ class Assembler:
             known = (before.metadata.generation, self._wrote.get(after.key))
             if after.metadata.generation not in known:
                 self._controller.add(after.key)  # someone else wrote there
+            if after.acknowledged and after.key in self._unheard:
+                self._unheard.discard(after.key)
+                self._controller.add(after.key)  # what goes, and leaves its objects there, may go now
+
+
+def _acknowledged(proxy: ProxyAssemblage) -> bool:
+    """Whether the cluster has taken in all that stands there."""
+    return proxy.status.observed >= proxy.metadata.generation
 
 
 def _matters(cluster: Cluster) -> tuple[object, ...]:

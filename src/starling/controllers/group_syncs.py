@@ -100,9 +100,10 @@ class GroupSyncs:
                 await self._create(group, part, cluster, entry)
             elif before.metadata.deletion_timestamp is None and entry_of(before) != entry:
                 await self._change(before, entry)
+        kept = {each.name for each in group.spec.syncs if each.deletion_policy == "Orphan"}
         for part, sync in there.items():
             if part not in wanted:
-                await self.delete(sync, onto=sync.metadata.resource_version)
+                await self.delete(sync, onto=sync.metadata.resource_version, orphan=part in kept)
 
     async def write_all(self, group: SyncGroup, wanted: Mapping[str, Mapping[str, Entry]]) -> InputError | None:
         """The same for many clusters, some at a time; gives what someone should see to, raises what to try again."""
@@ -119,12 +120,18 @@ class GroupSyncs:
                 raise error
         return next((each for each in errors if isinstance(each, InputError)), None)
 
-    async def delete(self, sync: SyncView, onto: str = "") -> None:
-        """Delete one, if it is still that one, or that very state of it; its deletionPolicy says what goes along."""
+    async def delete(self, sync: SyncView, onto: str = "", *, orphan: bool = False) -> None:
+        """Delete one, if it is still that one, or that very state of it; its deletionPolicy says what goes along.
+
+        With `orphan`, it says so first that its objects stay.
+        """
         if sync.metadata.deletion_timestamp is not None:
             return
         ref = _SYNCS.ref(sync.metadata.name, sync.metadata.namespace)
         try:
+            if orphan and sync.spec.deletion_policy != "Orphan":
+                patch = {"metadata": {"uid": sync.metadata.uid}, "spec": {"deletionPolicy": "Orphan"}}
+                onto = (await self._client.merge_patch(ref, patch)).decode(SyncView).metadata.resource_version
             await self._client.delete(ref, DeleteOptions(uid=sync.metadata.uid, resource_version=onto))
         except NotFound:
             return

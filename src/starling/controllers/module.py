@@ -19,6 +19,7 @@ from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.members import members_of
+from starling.controllers.removing import AWAY_AFTER, long_deleted
 from starling.controllers.repositories import Repositories
 from starling.controllers.rolling import Aim, Rollouts, explained, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
@@ -155,7 +156,9 @@ class ModuleController:
             await set_finalizer(self._client, module, FINALIZER, present=False)
             return None
         members = members_of(module, self._world)
-        left = [each.name for each in members if each.entry is not None and (each.selected or each.admission > 0)]
+        having = [each for each in members if each.entry is not None and (each.selected or each.admission > 0)]
+        given_up = module.spec.sync.deletion_policy == "Orphan" and long_deleted(module, self._clock.now())
+        left = [each.name for each in having if each.reachable or not given_up]
         silent = [each.name for each in members if each.entry is None and each.listed and each.reachable]
         waits = self._patience_left(module) if silent else 0.0
         if module.status.phase == "Removing" and not left and waits <= 0:
@@ -171,6 +174,8 @@ class ModuleController:
             module.status, phase="Removing", conditions=told, observed_generation=generation
         )
         await self._write(module, status)
+        if left and module.spec.sync.deletion_policy == "Orphan":
+            return Result(AWAY_AFTER)
         return Result(waits) if waits > 0 and not left else None
 
     def _patience_left(self, module: Module) -> float:

@@ -21,7 +21,8 @@ from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
 from starling.controllers.group_syncs import THE_HUB, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
-from starling.controllers.groups import group_members, part_claims, parts_in
+from starling.controllers.groups import group_members, orphaned, part_claims, parts_in
+from starling.controllers.removing import AWAY_AFTER, long_deleted
 from starling.controllers.repositories import Repositories
 from starling.controllers.rolling import Aim, Rollouts, explained, order_of, recorded, tell, troubled
 from starling.controllers.secrets import Secrets
@@ -279,7 +280,8 @@ class SyncGroupController:
             return None
         syncs = [each for parts in self._world.group_syncs.of(group).values() for each in parts.values()]
         having = [each for each in group_members(group, self._world) if each.entry is not None]
-        dialled = [each for each in having if self._dials(group, each)]
+        given_up = bool(orphaned(group)) and long_deleted(group, self._clock.now())
+        dialled = [each for each in having if self._dials(group, each) and (each.reachable or not given_up)]
         if group.status.phase == "Removing" and not syncs and not dialled:
             await set_finalizer(self._client, group, FINALIZER, present=False)
             return None
@@ -293,8 +295,8 @@ class SyncGroupController:
         )
         await self._write(group, status)
         for sync in syncs:
-            await self._world.group_syncs.delete(sync)
-        return None
+            await self._world.group_syncs.delete(sync, orphan=sync.part.name in orphaned(group))
+        return Result(AWAY_AFTER) if dialled and orphaned(group) else None
 
     def _frozen(self, group: SyncGroup, names: Iterable[str]) -> list[str]:
         """Those of the clusters on which nothing is touched, and so nothing removed."""

@@ -52,7 +52,8 @@ class Claim:
 
     `admission` is the Module's counter, `admitted` the one at which the cluster was admitted, None if it isn't; with
     `restore`, to go back to what it `reported`, with `leave`, to lose the entry. `make` gives the entry for a target,
-    None if that isn't known.
+    None if that isn't known. `orphans`: whoever claims it says by now that objects stay when it goes, which the cluster
+    may not have heard; `acknowledged`: it has taken in all that it is told.
     """
 
     module: str
@@ -65,6 +66,8 @@ class Claim:
     leave: bool = False
     reported: str = ""
     deleting: bool = False
+    orphans: bool = False
+    acknowledged: bool = False
     kind: str = "Module"
     """Whose claim it is: entries of several kinds may have one name."""
 
@@ -149,7 +152,7 @@ def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
         return entry
     acts = claim.admitted is not None and not claim.restore
     if claim.deleting or (acts and claim.leave and not claim.selected):
-        return None
+        return _letting_stay(entry, claim) if entry is not None and claim.orphans else None
     if acts and claim.admitted is not None and claim.selected and not claim.leave:
         return _moved(entry, claim, claim.admitted)
     if entry is None or (claim.admitted is None and not claim.selected):
@@ -159,6 +162,15 @@ def _claimed(entry: Entry | None, claim: Claim) -> Entry | None:
     # As it is, but with bindings resolved now; a higher counter alone is no reason to write, unless it was nobody's.
     kept = _made(entry, claim, entry.target, entry.admission or claim.admission) if claim.selected else None
     return kept or entry
+
+
+def _letting_stay(entry: Entry, claim: Claim) -> Entry | None:
+    """An entry that goes and whose objects stay: the cluster has to know that before it goes."""
+    there = claim.make(claim.reported) if claim.reported == entry.target else None
+    known = there is not None and there.deletion_policy == "Orphan"
+    if entry.deletion_policy == "Orphan" and (known or claim.acknowledged):
+        return None
+    return msgspec.structs.replace(entry, deletion_policy="Orphan")
 
 
 def _not_ours(entry: Entry, claim: Claim) -> bool:

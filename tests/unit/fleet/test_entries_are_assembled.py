@@ -100,6 +100,21 @@ def test_values_need_a_chart(package: Package | None) -> None:
     assert made(revision).package == package
 
 
+@pytest.mark.parametrize("how", [{"deleting": True}, {"admitted": 5, "leave": True, "selected": False}], ids=str)
+def test_objects_that_are_to_stay_stay(how: dict[str, object]) -> None:
+    """A cluster that may not know yet that they are to hears it before its entry goes, and has taken it in."""
+    there = replace(entry("app", "t1:old"), admission=4)
+    [told] = assemble([there], [claim(orphans=True, reported="t1:old", **how)])
+    assert told == replace(there, deletion_policy="Orphan")
+    assert assemble([told], [claim(orphans=True, reported="t1:old", **how)]) == (told,)
+    assert assemble([told], [claim(orphans=True, reported="t1:old", acknowledged=True, **how)]) == ()
+    assert assemble([there], [claim(orphans=True, acknowledged=True, **how)]) == (told,)
+    knows = {"make": lambda target: replace(there, target=target, deletion_policy="Orphan")}
+    assert assemble([told], [claim(orphans=True, reported="t1:old", **how, **knows)]) == ()
+    assert assemble([told], [claim(orphans=True, reported="t1:before", **how, **knows)]) == (told,)
+    assert assemble([there], [claim(**how)]) == ()
+
+
 def test_bindings_without_a_value_are_refused() -> None:
     """An entry isn't made with half of its values."""
     template = replace(REVISION.template, bindings=(Binding(name="A", value="$(B)"),))

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from starling.api import Cluster, Module
+from starling.api import Cluster, Module, ProxyAssemblage
 from starling.controllers.module import FINALIZER
 from tests.integration.controllers.hub.downstream import Downstream
 from tests.integration.controllers.hub.stage import NAMESPACES, Hub
@@ -50,6 +50,27 @@ async def test_those_that_cannot_be_reached_are_not_waited_for(hub: Hub) -> None
         proxy = await lost.proxy()
         assert proxy is not None
         assert [each.name for each in proxy.status.syncs] == ["base"]
+
+
+async def test_objects_stay_if_it_says_so_when_it_is_deleted(hub: Hub) -> None:
+    """Also if that hasn't been rolled out: clusters hear of it first. Who is away keeps the entry, nobody's by then."""
+    async with hub.running():
+        there, lost = await rolled_out(hub, "there", "lost")
+        await lost.goes()
+        await hub.put_module(sync={"deletionPolicy": "Orphan"}, rollout={"paused": True})
+        await hub.sees(Module, "base", lambda it: it.status.observed_generation == it.metadata.generation)
+        await hub.delete(Module, "base")
+        for name in ("there", "lost"):
+            told = await hub.sees(
+                ProxyAssemblage, name, lambda it: [each.deletion_policy for each in it.spec.syncs] == ["Orphan"]
+            )
+            assert told.status.observed < told.metadata.generation
+        await there.delivers_until(lambda it: not it.spec.syncs)
+        await there.delivers()
+        await hub.gone(Module, "base")
+        proxy = await lost.proxy()
+        assert proxy is not None
+        assert [(each.name, each.deletion_policy) for each in proxy.spec.syncs] == [("base", "Orphan")]
 
 
 async def test_its_clusters_keep_it_if_the_namespace_goes(hub: Hub) -> None:

@@ -113,6 +113,22 @@ async def test_syncs_of_a_cluster_that_is_gone_go(hub: Hub, server: LocalCluster
         await hub.gone(Sync, "g.a.c")
 
 
+async def test_objects_stay_if_the_group_says_so_when_it_is_deleted(hub: Hub, server: LocalCluster) -> None:
+    """Also if that has to wait for its turn: a Sync says it before it is deleted, so nobody deletes anything."""
+    async with at_work(hub, server, "a", rollout={"paused": True}):
+        await hub.patch(SyncGroup, "g", {"spec": {"rollout": {"paused": False}}})
+        await hub.sees(Sync, "g.a.c", lambda it: bool(it.spec.target))
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": ["example.org/agent"]}})  # no agent is at work here
+        await hub.patch(SyncGroup, "g", {"spec": {"rollout": {"paused": True}}})
+        await put_group(hub, "a", rollout={"paused": True}, template={"deletionPolicy": "Orphan"})
+        assert (await hub.sees(Sync, "g.a.c", lambda _: True)).spec.deletion_policy == "Prune"
+        await hub.delete(SyncGroup, "g")
+        gone = await hub.sees(Sync, "g.a.c", lambda it: it.metadata.deletion_timestamp is not None)
+        assert gone.spec.deletion_policy == "Orphan"
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": None}})
+        await hub.gone(SyncGroup, "g")
+
+
 async def test_a_removal_that_waits_says_for_whom(hub: Hub, server: LocalCluster) -> None:
     """Nothing is touched on a frozen cluster; whoever deletes a group learns that it is that one, and what to do."""
     async with at_work(hub, server, "a"):
