@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +27,15 @@ def running(folder: Path, name: str, *, workloads: bool = False, audit: bool = F
 
 
 def kill(cluster: LocalCluster, *components: str) -> None:
-    """End components the hard way; none named: the API server."""
+    """End components the hard way, and return when they are gone; none named: the API server."""
     for component in components or ("kube-apiserver",):
-        os.kill(cluster.pids()[component], signal.SIGKILL)
+        pid = cluster.pids()[component]
+        end = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(end, signal.SIGKILL)
+            select.select([end], [], [], 30)  # readable once it has ended
+        finally:
+            os.close(end)
 
 
 async def revive(cluster: LocalCluster) -> None:

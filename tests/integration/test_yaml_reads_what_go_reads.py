@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from starling.objects import ManifestError, digest, dump, load_documents
@@ -137,6 +137,7 @@ def test_numbers_of_any_size(go: Go, exponent: int, digits: str, as_key: bool) -
 
 
 @few
+@example(text="\ufeff\ufeff\r0")
 @given(text=st.text(alphabet="ab:-?,[]{}#&*!|>'\"%@<\\ \n\t\r01~.\u00e9\u0085\u2028\ufeff", max_size=30))
 def test_soups_of_indicators(go: Go, text: str) -> None:
     """Whatever YAML's signs are thrown together, both read it alike or neither does."""
@@ -304,8 +305,8 @@ def test_the_table_of_intended_differences_is_alive(go: Go) -> None:
         "while parsing a tag": "!![",
     }
     assert examples.keys() == INTENDED.keys()
-    for part, example in examples.items():
-        data = example.encode() if isinstance(example, str) else example
+    for part, each in examples.items():
+        data = each.encode() if isinstance(each, str) else each
         assert go.read(data) is not None
         with pytest.raises(ManifestError, match=re.escape(part)):
             load_documents(data)

@@ -18,7 +18,8 @@ Go reads some things that are traps. Refused on purpose:
 - within [] and {}: a plain `?` inside text, `:` right before another sign (`{a:}`), a tag right before a comma, all
   of which the C parser and Go's, which is older, read differently; and commas or brackets in a tag;
 - the escape \' in double quotes, which YAML doesn't have but Go takes for ';
-- a byte order mark at the start of a line other than the first, which Go takes for text and the C parser for nothing;
+- a byte order mark at the start of a line other than the first, or after another one: Go takes it for text, the C
+  parser for nothing;
 - nesting deeper than DEPTH_LIMIT, where Go stops at 10,000;
 - input that isn't UTF-8 (Go takes UTF-16, and lets odd bytes and half surrogates pass in JSON).
 """
@@ -48,7 +49,7 @@ class Document(msgspec.Struct, frozen=True):
 
 _SEPARATOR: Final = re.compile(rb"^---([^\n]*)\n", re.MULTILINE)
 _GO_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_MARK_STARTS_LINE: Final = re.compile(rb"(?:[\n\r]|\xc2\x85|\xe2\x80[\xa8\xa9])\xef\xbb\xbf")
+_MARK_STARTS_LINE: Final = re.compile(rb"(?:\A\xef\xbb\xbf|[\n\r]|\xc2\x85|\xe2\x80[\xa8\xa9])\xef\xbb\xbf")
 _HINTS: Final = {
     "tab character": "indent with spaces; YAML allows no tabs there",
     "unknown escape character": "within double quotes a backslash is written twice, and ' without one",

@@ -4,7 +4,7 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from starling.api.v1alpha1 import LabelSelector, Rollout, RolloutGate, RolloutStage, RolloutWindow
@@ -128,6 +128,7 @@ def all_are_at(world: World, target: str) -> None:
 
 
 @few
+@example(seed=463, size=5, policy=Rollout(max_concurrent=1, timeout="30s"))
 @given(seed=seeds, size=sizes, policy=policies)
 def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> None:
     """Once all disturbance is over, every cluster is at the newest target, or has none if it isn't selected."""
