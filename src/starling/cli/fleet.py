@@ -27,9 +27,9 @@ from starling.api.enrolment import agent_installation
 from starling.api.v1alpha1 import Entry
 from starling.cli import console
 from starling.cli.install import applied
-from starling.cli.standings import Rolled, Standing, group_of, group_standing, standing
+from starling.cli.standings import Rolled, Standing, direct_standing, group_of, group_standing, standing
 from starling.errors import InputError, StarlingError
-from starling.fleet import GROUP, PART
+from starling.fleet import GROUP
 from starling.kube import Client, ConfigError, KubeError, NotFound, NotServed, Ref, Selection, default_access
 
 __all__ = [
@@ -105,7 +105,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All that the hub says; `syncs` are those of SyncGroups that go straight to a cluster, by that one."""
+    """All that the hub says; `syncs` are those that go straight to a cluster, by that one."""
 
     clusters: Mapping[Key, Cluster]
     modules: Mapping[Key, Module]
@@ -122,7 +122,7 @@ class Fleet:
             client.list(Module.declaration.resource, Module, every),
             client.list(ProxyAssemblage.declaration.resource, ProxyAssemblage, every),
             client.list(SyncGroup.declaration.resource, SyncGroup, every),
-            client.list(Sync.declaration.resource, Sync, Selection(namespace, PART)),
+            client.list(Sync.declaration.resource, Sync, every),
         )
         return cls.of(clusters.items, modules.items, proxies.items, groups.items, syncs.items)
 
@@ -138,7 +138,7 @@ class Fleet:
         """These, in order."""
         found = dict[Key, list[Sync]]()
         for each in sorted(syncs, key=_key):
-            if each.spec.cluster is not None and PART in each.metadata.labels:
+            if each.spec.cluster is not None:
                 found.setdefault(Key(each.metadata.namespace, each.spec.cluster.name), []).append(each)
         return cls(
             {_key(each): each for each in sorted(clusters, key=_key)},
@@ -149,8 +149,8 @@ class Fleet:
         )
 
     def on(self, cluster: Key) -> list[Standing]:
-        """What each Module of its namespace is on a cluster, then each SyncGroup; those that don't go there aren't."""
-        return [*self.modules_on(cluster), *self.groups_on(cluster)]
+        """What each Module of its namespace is on a cluster, each SyncGroup, and each Sync; but for who isn't there."""
+        return [*self.modules_on(cluster), *self.groups_on(cluster), *self.syncs_on(cluster)]
 
     def modules_on(self, cluster: Key) -> list[Standing]:
         """What each Module of its namespace is on a cluster, those left out that don't go there."""
@@ -161,6 +161,11 @@ class Fleet:
         """What each SyncGroup of its namespace is on a cluster, those left out that don't go there."""
         found = (self._standing(cluster, each) for each in self.groups.values())
         return [each for each in found if each is not None]
+
+    def syncs_on(self, cluster: Key) -> list[Standing]:
+        """What each Sync is that goes straight to a cluster, those of SyncGroups left out."""
+        own = (each for each in self.syncs.get(cluster, ()) if GROUP not in each.metadata.annotations)
+        return [direct_standing(self.clusters[cluster], each) for each in own]
 
     def of_rolled(self, rolled: Rolled) -> list[tuple[str, Standing]]:
         """What a Module or a SyncGroup is on each cluster that it goes to, or still is on."""

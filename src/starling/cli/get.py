@@ -79,7 +79,8 @@ def get(
     leaving: it no longer goes there; failed; unreachable: what was known last; -: it doesn't go there. Where there are
     more of them than the terminal has room for, they are counted.
 
-    With -o json, one document: clusters with their modules and syncGroups, and those. `starling status` says why.
+    With -o json, one document: clusters with their modules, syncGroups and syncs (those that go straight there), and
+    modules and syncGroups. `starling status` says why.
 
     Exit codes: 0 whatever the states, 2 a wrong call, kubeconfig or context, 3 something failed.
 
@@ -206,6 +207,7 @@ def document(fleet: Fleet) -> dict[str, Any]:
             **described_cluster(cluster),
             "modules": fleet.modules_on(key),
             "syncGroups": fleet.groups_on(key),
+            "syncs": fleet.syncs_on(key),
             "unclaimed": [entry.name for entry in fleet.unclaimed(key)],
         }
         for key, cluster in fleet.clusters.items()

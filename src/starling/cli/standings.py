@@ -18,6 +18,7 @@ __all__ = [
     "Standing",
     "aligned",
     "counted",
+    "direct_standing",
     "group_of",
     "group_standing",
     "in_text",
@@ -84,6 +85,20 @@ def group_standing(
     return msgspec.structs.replace(found, state="updating", message=f"{missing[0]} isn't there yet")
 
 
+def direct_standing(cluster: Cluster, sync: Sync) -> Standing:
+    """What a Sync is that goes straight to a cluster, and is no group's."""
+    had = _direct(sync)
+    words: dict[str, Word] = {"succeeded": "ok", "failed": "failed", "updating": "updating"}
+    word = "held" if sync.spec.suspend else words[had.its.state if had.its is not None else "updating"]
+    return Standing(
+        name=f"sync/{sync.metadata.name}",
+        state="unreachable" if cluster.status.phase == "Unreachable" else word,
+        version=_version_there(had),
+        readiness=sync.status.readiness,
+        message=had.its.message if had.its is not None else "",
+    )
+
+
 def group_of(entry: Entry) -> str:
     """The SyncGroup that an entry is a part of; nothing if it is of something else."""
     kind, _, name = entry.unit.split("/", 2)[-1].partition("@")[0].partition(".")
@@ -121,7 +136,10 @@ def _standing(cluster: Cluster, rolled: Rolled, name: str, parts: Sequence[Had])
         word = "unreachable"
     elif not selected:
         word = "leaving"
-    wanted = version_of_revision(status.revision) if word == waits and forth else ""
+    behind = word == waits or (
+        word == "failed" and any(each.entry and each.entry.target != _aim(rolled) for each in parts)
+    )
+    wanted = version_of_revision(status.revision) if behind and forth else ""
     if word == "updating":
         wanted = _joined(version_of_entry(each.entry) for each in parts if each.entry is not None)
     said = its.message if its is not None else ""

@@ -25,7 +25,6 @@ from starling.cli.standings import (
     version_of_entry,
     version_of_revision,
 )
-from starling.fleet import PART
 from starling.kube import ApiError, Client, NotFound, Selection
 from starling.kube import Resource as Served
 
@@ -167,7 +166,7 @@ async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, outpu
         every = Selection(key.namespace)
         modules = (await client.list(Module.declaration.resource, Module, every)).items
         groups = (await client.list(SyncGroup.declaration.resource, SyncGroup, every)).items
-        syncs = (await client.list(Sync.declaration.resource, Sync, Selection(key.namespace, PART))).items
+        syncs = (await client.list(Sync.declaration.resource, Sync, every)).items
         try:
             ref = ProxyAssemblage.declaration.resource.ref(key.name, key.namespace)
             proxies = [(await client.get(ref)).decode(ProxyAssemblage)]
@@ -183,6 +182,7 @@ async def tell_cluster(kubeconfig: Kubeconfig, context: Context, key: Key, outpu
         entries = {
             "modules": fleet.modules_on(key),
             "syncGroups": fleet.groups_on(key),
+            "syncs": fleet.syncs_on(key),
             "unclaimed": unclaimed,
         }
         console.document({**described_cluster(found), **_told(found), **entries, "events": _documents(events)})

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from starling.api import Sync
+from starling.api import ObjectMeta, Sync
 from starling.api.v1alpha1 import Entry, EntryStatus, SyncProblem
 from starling.cli.fleet import Fleet, Key
 from starling.cli.get import document, matrix, summary
-from starling.cli.standings import group_standing, in_text
+from starling.cli.standings import direct_standing, group_standing, in_text
 from tests.unit.cli.fleets import cluster, entry, group, module, part, proxy, status, sync
 
 OLDER = {"target": "v1.1.0", "applied": "v1.1.0"}
@@ -60,6 +61,18 @@ def test_parts_that_travel(parts: list[Entry | EntryStatus], told: str) -> None:
 def test_parts_that_go_straight_there(syncs: list[Sync], told: str) -> None:
     """What Syncs on the hub say is told the same way."""
     assert in_text(group_standing(cluster("c"), None, syncs, group("a", "b"))) == told
+
+
+def test_syncs_of_no_group_are_told_of() -> None:
+    """By a name that tells what they are, for the cluster they go to; one that is suspended is held."""
+    alone = msgspec.structs.replace(sync("a", **BROKEN), metadata=ObjectMeta(name="own", namespace="n", generation=1))
+    held = msgspec.structs.replace(alone, spec=msgspec.structs.replace(alone.spec, suspend=True))
+    fleet = Fleet.of([cluster("c"), cluster("d")], [], [], [], [alone, sync("a")])
+    [found] = fleet.on(Key("n", "c"))
+    assert (found.name, found.state, found.message) == ("sync/own", "failed", "no such field")
+    assert fleet.on(Key("n", "d")) == []
+    assert direct_standing(cluster("c"), held).state == "held"
+    assert direct_standing(cluster("c", phase="Unreachable"), alone).state == "unreachable"
 
 
 def test_what_failed_is_named() -> None:

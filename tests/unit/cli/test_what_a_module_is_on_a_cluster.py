@@ -21,7 +21,7 @@ from tests.unit.cli.fleets import NEW, OLD, cluster, entry, module, proxy, statu
         ([entry("web", "v1.1.0"), status("web", target="v1.1.0", applied="v1.1.0")], "v1.1.0 → v1.2.0 pending"),
         (
             [entry("web", "v1.1.0"), status("web", target="v1.1.0", applied="v1.1.0", state="failed")],
-            "v1.1.0 failed",
+            "v1.1.0 → v1.2.0 failed",
         ),
         ([entry("other"), status("other")], "v1.2.0 pending"),
     ],
