@@ -332,12 +332,14 @@ class Fleet:
 
 @contextmanager
 def fleet_of(folder: Path, environment: Mapping[str, str]) -> Iterator[Fleet]:
-    """A fleet that is ended with the block."""
+    """A fleet that is ended with the block; nobody in it may have written the same thing again and again."""
     fleet = Fleet(folder, environment)
     try:
         yield fleet
     finally:
         fleet.end()
+    vain = [name for name, each in fleet.services.items() if each.has_said("isn't kept as it was written")]
+    assert not vain, f"what {', '.join(vain)} wrote wasn't kept"
 
 
 def config_map(name: str, namespace: str = "default", **data: str) -> str:

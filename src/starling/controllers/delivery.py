@@ -21,6 +21,7 @@ import msgspec
 
 from starling.aio import SYSTEM_CLOCK, Clock
 from starling.api import Assemblage, ProxyAssemblage
+from starling.api.meta import Status
 from starling.api.v1alpha1 import AssemblageSpec, ProxyAssemblageStatus
 from starling.controllers.credentials import CredentialsCopy, Secret, credentials_used, released
 from starling.controllers.following import Followed, Step, Troubles
@@ -366,20 +367,15 @@ def urgent(before: ProxyAssemblageStatus, after: ProxyAssemblageStatus) -> bool:
 
 def _whole_spec(spec: AssemblageSpec) -> dict[str, Any]:
     """Every field said, so that none stays that someone else wrote."""
-    return {
-        "instance": spec.instance,
-        "mode": spec.mode,
-        "adopted": spec.adopted,
-        "released": spec.released,
-        "syncs": msgspec.to_builtins(spec.syncs),
-    }
+    return _whole(spec)
 
 
 def _whole_status(status: ProxyAssemblageStatus) -> dict[str, Any]:
     """The same; a cluster may have been another manager's before."""
-    return {
-        "assemblage": status.assemblage,
-        "imported": msgspec.to_builtins(status.imported),
-        "observed": status.observed,
-        "syncs": msgspec.to_builtins(status.syncs),
-    }
+    found = _whole(status)
+    return {name: found[name] for name in found.keys() - _whole(Status()).keys()}
+
+
+def _whole(value: msgspec.Struct) -> dict[str, Any]:
+    names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+    return {encoded: msgspec.to_builtins(getattr(value, name)) for encoded, name in names}
