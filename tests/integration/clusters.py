@@ -28,14 +28,13 @@ def running(folder: Path, name: str, *, workloads: bool = False, audit: bool = F
 
 def kill(cluster: LocalCluster, *components: str) -> None:
     """End components the hard way, and return when they are gone; none named: the API server."""
-    for component in components or ("kube-apiserver",):
-        pid = cluster.pids()[component]
-        end = os.pidfd_open(pid)
-        try:
-            signal.pidfd_send_signal(end, signal.SIGKILL)
-            select.select([end], [], [], 30)  # readable once it has ended
-        finally:
-            os.close(end)
+    pids = cluster.pids()
+    ends = [os.pidfd_open(pids[component]) for component in components or ("kube-apiserver",)]
+    for end in ends:
+        signal.pidfd_send_signal(end, signal.SIGKILL)
+    for end in ends:
+        select.select([end], [], [], 30)  # readable once it has ended
+        os.close(end)
 
 
 async def revive(cluster: LocalCluster) -> None:
