@@ -51,8 +51,8 @@ def list_clusters(
 ) -> None:
     """List the clusters: whether each is there, what may be done there, how much of what it runs is ok.
 
-    SEEN is how long ago one was heard of that isn't Ready; a Ready one is heard of all the time. OK is how many Modules
-    and SyncGroups are well there, of all that go there; `starling get` has each one's version.
+    SEEN is how long ago one was heard of that isn't Ready; a Ready one is heard of all the time. OK is how many
+    Modules, SyncGroups and direct Syncs are well there, of all that go there; `starling get` has each one's version.
 
     Exit codes: 0 whatever the states, 2 a wrong call, kubeconfig or context, 3 something failed.
 
@@ -156,7 +156,7 @@ def cluster_table(fleet: Fleet, now: datetime, *, everywhere: bool) -> list[list
 
 
 def well_of(fleet: Fleet, cluster: Key) -> tuple[int, int]:
-    """How many Modules and SyncGroups are as they should be on a cluster, of all that go there."""
+    """How many Modules, SyncGroups and Syncs are as they should be on a cluster, of all that go there."""
     states = [each.state for each in fleet.on(cluster)]
     return states.count("ok"), len(states)
 

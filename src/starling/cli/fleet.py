@@ -89,8 +89,9 @@ AGENT_IMAGE: Final = f"starling:{__version__}"
 MANAGER: Final = "starling-cli"
 """Who sets what people say on the command line."""
 
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-_LABEL_NAME: Final = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?" + _LABEL_VALUE.pattern[:-1], re.ASCII)
+_WORD: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_NAME: Final = re.compile(rf"([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_WORD}", re.ASCII)
+_LABEL_VALUE: Final = re.compile(rf"({_WORD})?", re.ASCII)
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", re.ASCII)
 
 K = TypeVar("K", bound=Resource)

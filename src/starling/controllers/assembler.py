@@ -14,6 +14,7 @@ from starling.api.v1alpha1 import AssemblageSpec, Entry
 from starling.controllers.cluster import key_of
 from starling.controllers.cluster_credentials import ClusterCredentials
 from starling.controllers.entries import described
+from starling.controllers.group_syncs import orphaned
 from starling.controllers.groups import part_claims, parts_in
 from starling.controllers.secrets import Secrets, credentials_name
 from starling.controllers.views import Proxy
@@ -184,8 +185,9 @@ class Assembler:
                 return self._made(revision, about, name=entry, unit=unit, credentials=credentials)
 
             parts = parts_in(group, self._world, cluster, view)
-            claims = part_claims(group, self._world, cluster, parts, make)
-            found += [replace(claim, acknowledged=view.acknowledged) for _, claim in claims]
+            stay = orphaned(group)
+            for part, claim in part_claims(group, self._world, cluster, parts, make):
+                found.append(replace(claim, orphans=part in stay, acknowledged=view.acknowledged))
         return found
 
     def _maker(self, module: Module, about: dict[str, Any]) -> Callable[[str], Entry | None]:

@@ -21,7 +21,7 @@ from starling.kube import AlreadyExists, Client, DeleteOptions, NotFound
 from starling.objects import digest, short_digest
 from starling.runtime import Informer, Key, key_of
 
-__all__ = ["THE_HUB", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group"]
+__all__ = ["THE_HUB", "GroupSyncs", "SyncView", "direct_entry", "entry_of", "key_of_group", "orphaned"]
 
 ADMISSION: Final = "starling.dev/admission"
 AT_ONCE: Final = 16
@@ -100,10 +100,10 @@ class GroupSyncs:
                 await self._create(group, part, cluster, entry)
             elif before.metadata.deletion_timestamp is None and entry_of(before) != entry:
                 await self._change(before, entry)
-        kept = {each.name for each in group.spec.syncs if each.deletion_policy == "Orphan"}
+        stay = orphaned(group)
         for part, sync in there.items():
             if part not in wanted:
-                await self.delete(sync, onto=sync.metadata.resource_version, orphan=part in kept)
+                await self.delete(sync, onto=sync.metadata.resource_version, orphan=part in stay)
 
     async def write_all(self, group: SyncGroup, wanted: Mapping[str, Mapping[str, Entry]]) -> InputError | None:
         """The same for many clusters, some at a time; gives what someone should see to, raises what to try again."""
@@ -130,7 +130,8 @@ class GroupSyncs:
         ref = _SYNCS.ref(sync.metadata.name, sync.metadata.namespace)
         try:
             if orphan and sync.spec.deletion_policy != "Orphan":
-                patch = {"metadata": {"uid": sync.metadata.uid}, "spec": {"deletionPolicy": "Orphan"}}
+                which = {"uid": sync.metadata.uid} | ({"resourceVersion": onto} if onto else {})
+                patch = {"metadata": which, "spec": {"deletionPolicy": "Orphan"}}
                 onto = (await self._client.merge_patch(ref, patch)).decode(SyncView).metadata.resource_version
             await self._client.delete(ref, DeleteOptions(uid=sync.metadata.uid, resource_version=onto))
         except NotFound:
@@ -181,6 +182,11 @@ class GroupSyncs:
         parts.pop(sync.part.name, None)
         if not parts:
             clusters.pop(sync.cluster, None)
+
+
+def orphaned(group: SyncGroup) -> frozenset[str]:
+    """The parts whose objects stay when they are removed, by what the group says now."""
+    return frozenset(each.name for each in group.spec.syncs if each.deletion_policy == "Orphan")
 
 
 def direct_entry(group: str, part: str, revision: ModuleRevision) -> Entry:

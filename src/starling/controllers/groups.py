@@ -9,7 +9,7 @@ from starling.controllers.world import World
 from starling.fleet import Claim, Member, ModuleRevision, Part, held_parts, part_claim, part_name, selects
 from starling.runtime import Key
 
-__all__ = ["group_members", "orphaned", "part_claims", "parts_in", "revision_of_entry"]
+__all__ = ["group_members", "part_claims", "parts_in", "revision_of_entry"]
 
 
 def group_members(group: SyncGroup, world: World) -> list[Member]:
@@ -100,17 +100,11 @@ def part_claims(
             selected=group.spec.selector is not None and selects(group.spec.selector, cluster.metadata.labels),
             deleting=deleting and status.phase == "Removing",
             kind="SyncGroup",
-            orphans=name in orphaned(group),
             make=_maker(group, world, name, make),
         )
         known = revision is not None
         found.append((name, part_claim(claim, wanted=name in wanted or not known or claim.leave)))
     return found
-
-
-def orphaned(group: SyncGroup) -> frozenset[str]:
-    """The parts whose objects stay when they are removed."""
-    return frozenset(each.name for each in group.spec.syncs if each.deletion_policy == "Orphan")
 
 
 def revision_of_entry(

@@ -199,8 +199,8 @@ def recorded(before: S, aim: Aim, decision: Decision, generation: int, now: date
 
 async def explained(before: RolloutStatus, after: S, cause: Callable[[str], Awaitable[str]]) -> S:
     """The status with why its target failed, if that is news; `cause` gives what a cluster says of it."""
-    failure = after.failures[-1] if after.failures and after.failures != before.failures else None
-    if failure is None or not failure.clusters or failure.message:
+    failure = after.failures[-1] if after.failures else None
+    if failure is None or failure in before.failures or not failure.clusters:
         return after
     said = " ".join((await cause(failure.clusters[0])).split())[:LONGEST_CAUSE]
     return msgspec.structs.replace(

@@ -20,8 +20,16 @@ from starling.controllers.causes import cause_of
 from starling.controllers.entries import unmakeable
 from starling.controllers.exact import NotFetched
 from starling.controllers.gates import Gates
-from starling.controllers.group_syncs import THE_HUB, GroupSyncs, SyncView, direct_entry, entry_of, key_of_group
-from starling.controllers.groups import group_members, orphaned, part_claims, parts_in
+from starling.controllers.group_syncs import (
+    THE_HUB,
+    GroupSyncs,
+    SyncView,
+    direct_entry,
+    entry_of,
+    key_of_group,
+    orphaned,
+)
+from starling.controllers.groups import group_members, part_claims, parts_in
 from starling.controllers.removing import AWAY_AFTER, long_deleted
 from starling.controllers.repositories import Repositories
 from starling.controllers.rolling import Aim, Rollouts, explained, order_of, recorded, tell, troubled

@@ -16,13 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from starling.api import seconds
-from starling.api.v1alpha1 import RolloutFailure, StageApproval
+from starling.api.v1alpha1 import MOST_FAILED, MOST_FAILURES, RolloutFailure, StageApproval
 from starling.fleet.facts import Course, Facts, Member
 from starling.fleet.stages import Stage, Staged
 from starling.fleet.windows import is_open
-
-MOST_REMEMBERED = 10
-MOST_NAMED = 5
 
 __all__ = ["Tally", "advanced", "asks", "begun", "destination", "due", "free", "is_stopped"]
 
@@ -101,7 +98,7 @@ def _good_besides(course: Course, facts: Facts, chosen: str) -> str:
 def _remembered(course: Course, failure: RolloutFailure) -> tuple[RolloutFailure, ...]:
     """What is known of failures, with one more; a target is in it once, and the oldest are forgotten."""
     others = (each for each in course.failures if each.target != failure.target)
-    return (*others, failure)[-MOST_REMEMBERED:]
+    return (*others, failure)[-MOST_FAILURES:]
 
 
 def _done_before(course: Course, facts: Facts, staged: Staged) -> tuple[str, ...]:
@@ -131,7 +128,7 @@ def advanced(facts: Facts, staged: Staged, tallies: Sequence[Tally], failed: Seq
 def _failure(target: str, staged: Staged, stage: Stage, failed: Sequence[str], now: datetime) -> RolloutFailure:
     there = [name for name in failed if staged.numbers[name] == stage.number]
     named = stage.name if len(staged.stages) > 1 else ""
-    return RolloutFailure(target=target, at=now, stage=named, clusters=tuple(there[:MOST_NAMED]))
+    return RolloutFailure(target=target, at=now, stage=named, clusters=tuple(there[:MOST_FAILED]))
 
 
 def _through_stages(facts: Facts, staged: Staged, tallies: Sequence[Tally], now: datetime, *, failing: bool) -> Course:

@@ -116,8 +116,6 @@ def part_claim(claim: Claim, *, wanted: bool) -> Claim:
         admitted=claim.admitted,
         leave=True,
         deleting=claim.deleting,
-        orphans=claim.orphans,
-        acknowledged=claim.acknowledged,
         reported=claim.reported,
         kind=claim.kind,
     )

@@ -38,6 +38,8 @@ from starling.api.v1alpha1.rolloutpolicy import (
 )
 from starling.api.v1alpha1.rolloutstatus import (
     MOST_ADMITTED,
+    MOST_FAILED,
+    MOST_FAILURES,
     Admitted,
     RolloutFailure,
     RolloutPhase,
@@ -86,6 +88,8 @@ from starling.api.v1alpha1.upstream import Upstream, UpstreamCluster, UpstreamSp
 
 __all__ = [
     "MOST_ADMITTED",
+    "MOST_FAILED",
+    "MOST_FAILURES",
     "MOST_PATCHES",
     "Admitted",
     "Assemblage",

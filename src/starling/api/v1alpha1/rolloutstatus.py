@@ -12,6 +12,8 @@ from starling.api.v1alpha1.source import Revision
 
 __all__ = [
     "MOST_ADMITTED",
+    "MOST_FAILED",
+    "MOST_FAILURES",
     "Admitted",
     "Count",
     "Digest",
@@ -21,6 +23,9 @@ __all__ = [
     "RolloutSummary",
     "StageApproval",
 ]
+
+MOST_FAILURES, MOST_FAILED = 10, 5
+"""How many failed targets are remembered, and how many clusters of each."""
 
 MOST_ADMITTED = 200
 """How many clusters of one rollout may be updating at once, whatever its policy says."""
@@ -74,7 +79,9 @@ class RolloutFailure(Fields, frozen=True, kw_only=True):
     by: Annotated[str, Meta(max_length=256), doc("Who had it undone; absent: it failed.")] = ""
     stage: Annotated[str, Meta(max_length=63), doc("The stage in which more clusters failed than may.")] = ""
     clusters: Annotated[
-        tuple[Annotated[str, Meta(max_length=253)], ...], Meta(max_length=5), doc("Those that failed, the first few.")
+        tuple[Annotated[str, Meta(max_length=253)], ...],
+        Meta(max_length=MOST_FAILED),
+        doc("Those that failed, the first few."),
     ] = ()
     message: Annotated[str, Meta(max_length=512), doc("What the first of them said.")] = ""
 
@@ -124,7 +131,7 @@ class RolloutStatus(ReconciledStatus, frozen=True, kw_only=True):
     ] = ()
     failures: Annotated[
         tuple[RolloutFailure, ...],
-        Meta(max_length=10),
+        Meta(max_length=MOST_FAILURES),
         doc("The targets that failed or were undone, the newest last, as far as they are kept."),
     ] = ()
     retried_at: Annotated[Count, doc("The counter when it was last to try again; failures before don't count.")] = 0

@@ -129,6 +129,23 @@ async def test_objects_stay_if_the_group_says_so_when_it_is_deleted(hub: Hub, se
         await hub.gone(SyncGroup, "g")
 
 
+async def test_objects_stay_if_the_group_says_so_when_a_cluster_is_left(hub: Hub, server: LocalCluster) -> None:
+    """The same where a label goes: the Sync goes, after it has said that its objects don't."""
+    async with at_work(hub, server, "a"):
+        await hub.sees(Sync, "g.a.c", lambda it: bool(it.spec.target))
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": ["example.org/agent"]}})  # no agent is at work here
+        await agent_says(hub, "g.a.c")
+        await hub.sees(SyncGroup, "g", lambda it: it.status.phase == "Succeeded")
+        await hub.patch(Cluster, "c", {"spec": {"mode": "Cordoned"}})
+        await put_group(hub, "a", template={"deletionPolicy": "Orphan"})
+        await hub.says(SyncGroup, "g", "1 held")
+        await hub.patch(Cluster, "c", {"metadata": {"labels": {"ring": None}}, "spec": {"mode": "Active"}})
+        gone = await hub.sees(Sync, "g.a.c", lambda it: it.metadata.deletion_timestamp is not None)
+        assert gone.spec.deletion_policy == "Orphan"
+        await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": None}})
+        await hub.gone(Sync, "g.a.c")
+
+
 async def test_a_removal_that_waits_says_for_whom(hub: Hub, server: LocalCluster) -> None:
     """Nothing is touched on a frozen cluster; whoever deletes a group learns that it is that one, and what to do."""
     async with at_work(hub, server, "a"):
