@@ -27,6 +27,7 @@ from starling.api.enrolment import agent_installation
 from starling.api.v1alpha1 import Entry
 from starling.cli import console
 from starling.cli.install import applied
+from starling.cli.options import Context, Kubeconfig
 from starling.cli.standings import Rolled, Standing, direct_standing, group_of, group_standing, standing
 from starling.errors import InputError, StarlingError
 from starling.fleet import GROUP
@@ -44,6 +45,7 @@ __all__ = [
     "Key",
     "Labels",
     "NoAgent",
+    "Where",
     "apply_all",
     "cluster_documents",
     "delete_all",
@@ -102,6 +104,15 @@ class Key(NamedTuple):
 
     namespace: str
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The hub, and the namespace there; options, spread."""
+
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+    namespace: HubNamespace = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
@@ -19,8 +18,8 @@ from starling.cli.courses import (
     trouble_lines,
     watch_line,
 )
-from starling.cli.fleet import DEFAULT_NAMESPACE, MANAGER, Fleet, HubNamespace, hub
-from starling.cli.options import Context, Kubeconfig, Output, OutputOption, options, seconds
+from starling.cli.fleet import MANAGER, Fleet, Where, hub
+from starling.cli.options import Output, OutputOption, options, seconds
 from starling.cli.orders import approval, described, give, is_obeyed, retrial, undoing
 from starling.cli.progress import showing
 from starling.cli.rollouts import (
@@ -52,15 +51,6 @@ OrderTimeout = Annotated[
     str,
     typer.Option("--timeout", metavar="DURATION", help="How long to wait until it is carried out; 0: not at all."),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """The hub, and the namespace there; options, spread."""
-
-    kubeconfig: Kubeconfig = None
-    context: Context = None
-    namespace: HubNamespace = DEFAULT_NAMESPACE
 
 
 @app.command("status")

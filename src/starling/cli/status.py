@@ -10,9 +10,9 @@ import typer
 from starling.aio import SYSTEM_CLOCK
 from starling.api import Cluster, Condition, Module, ProxyAssemblage, Resource, Sync, SyncGroup
 from starling.cli import console
-from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, HubNamespace, Key, hub, named_object, reached_by
+from starling.cli.fleet import Fleet, Key, Where, hub, named_object, reached_by
 from starling.cli.get import described_cluster, described_rolled
-from starling.cli.options import Context, Kubeconfig, Output, OutputOption
+from starling.cli.options import Context, Kubeconfig, Output, OutputOption, options
 from starling.cli.standings import (
     WORDS,
     Rolled,
@@ -84,14 +84,8 @@ class Event(msgspec.Struct, rename="camel"):
 
 
 @app.command("module")
-def module(
-    name: Name,
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: HubNamespace = DEFAULT_NAMESPACE,
-    output: OutputOption = Output.TEXT,
-) -> None:
+@options
+def module(name: Name, *, where: Where, output: OutputOption = Output.TEXT) -> None:
     """Tell how far a Module's rollout is, and why it isn't further.
 
     Its phase and what its conditions say, the version that goes out, its clusters by state with what those say that
@@ -101,36 +95,24 @@ def module(
 
     starling status module web
     """
-    console.run(_rolled(kubeconfig, context, Module, Key(namespace, name), output))
+    console.run(_rolled(where, Module, name, output))
 
 
 @app.command("syncgroup")
-def syncgroup(
-    name: Name,
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: HubNamespace = DEFAULT_NAMESPACE,
-    output: OutputOption = Output.TEXT,
-) -> None:
+@options
+def syncgroup(name: Name, *, where: Where, output: OutputOption = Output.TEXT) -> None:
     """Tell how far a SyncGroup's rollout is, and why it isn't further, as `starling status module` does for a Module.
 
     Exit codes: 0 it is Ready, 1 it isn't, 2 there is none, or the call is wrong, 3 something failed.
 
     starling status syncgroup platform
     """
-    console.run(_rolled(kubeconfig, context, SyncGroup, Key(namespace, name), output))
+    console.run(_rolled(where, SyncGroup, name, output))
 
 
 @app.command("cluster")
-def cluster(
-    name: Name,
-    *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: HubNamespace = DEFAULT_NAMESPACE,
-    output: OutputOption = Output.TEXT,
-) -> None:
+@options
+def cluster(name: Name, *, where: Where, output: OutputOption = Output.TEXT) -> None:
     """Tell whether a cluster is there, and how everything stands that it runs.
 
     Entries that no Module claims were found on the cluster, and stay until a Module of that name takes them over or
@@ -140,11 +122,12 @@ def cluster(
 
     starling status cluster eu-1
     """
-    console.run(tell_cluster(kubeconfig, context, Key(namespace, name), output))
+    console.run(tell_cluster(where.kubeconfig, where.context, Key(where.namespace, name), output))
 
 
-async def _rolled(kubeconfig: Kubeconfig, context: Context, kind: type[Rolled], key: Key, output: Output) -> None:
-    async with hub(kubeconfig, context) as client:
+async def _rolled(where: Where, kind: type[Rolled], name: str, output: Output) -> None:
+    key = Key(where.namespace, name)
+    async with hub(where.kubeconfig, where.context) as client:
         found: Rolled = await named_object(client, kind, key)
         standings = (await Fleet.read(client, key.namespace)).of_rolled(found)
         events = await _events(client, found)

@@ -22,9 +22,9 @@ from starling.controllers.views import Proxy
 from starling.errors import StarlingError
 from starling.kube import Client, ConfigError, Forbidden, NotFound, Patience, Unauthorized, Untrusted, kubeconfig_data
 from starling.objects import digest
-from starling.runtime import Controller, Group, Informer, Key, Result
+from starling.runtime import Controller, Group, Index, Informer, Key, Result
 
-__all__ = ["Asked", "PushController", "Users", "looked_at"]
+__all__ = ["Asked", "PushController", "kubeconfig_of", "looked_at"]
 
 LOG = logging.getLogger(__name__)
 
@@ -179,27 +179,6 @@ class _Connection:
         return self._verdict.look()
 
 
-class Users:
-    """Which clusters use which kubeconfig Secret: asked for each Secret, so never by a walk through all. Mutable."""
-
-    def __init__(self) -> None:
-        self._by_secret: dict[Key, set[Key]] = {}
-
-    def of(self, secret: Key) -> frozenset[Key]:
-        """Those that use one."""
-        return frozenset(self._by_secret.get(secret, ()))
-
-    def change(self, before: Cluster | None, after: Cluster | None) -> None:
-        """Hear of a Cluster's change."""
-        if before is not None and (used := _kubeconfig_of(before)) is not None:
-            left = self._by_secret.get(used, set()) - {_key(before)}
-            self._by_secret[used] = left
-            if not left:
-                del self._by_secret[used]
-        if after is not None and (uses := _kubeconfig_of(after)) is not None:
-            self._by_secret.setdefault(uses, set()).add(_key(after))
-
-
 class PushController:
     """Keeps a connection to each push cluster. Mutable: the connections, by cluster."""
 
@@ -209,7 +188,7 @@ class PushController:
         self.hub, self.presence, self.clock = hub, presence, clock
         self.settings = settings or DeliverySettings()
         self._connections: dict[Key, _Connection] = {}
-        self._users = Users()
+        self._users = Index(kubeconfig_of)
 
     def join(
         self, group: Group, clusters: Informer[Cluster], proxies: Informer[Proxy], kubeconfigs: Informer[Secret]
@@ -299,7 +278,8 @@ def looked_at(assemblage: Assemblage) -> bool:
     return leaving or status.observed_generation == meta.generation
 
 
-def _kubeconfig_of(cluster: Cluster) -> Key | None:
+def kubeconfig_of(cluster: Cluster) -> Key | None:
+    """The Secret by whose kubeconfig a cluster is reached; None: it dials in."""
     push = cluster.spec.push
     return Key(cluster.metadata.namespace, push.kubeconfig_secret.name) if push is not None else None
 

@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 from starling.aio import SYSTEM_CLOCK, Clock, Workqueue
 from starling.api import Cluster, Sync
 from starling.controllers.credentials import KUBECONFIG, Secret, kubeconfig_in
-from starling.controllers.push import Users
+from starling.controllers.push import kubeconfig_of
 from starling.controllers.sync_units import HERE, cluster_of, kept_from, place_of
 from starling.controllers.sync_world import SyncWorld
 from starling.engine import ClusterAccess
 from starling.errors import InputError
 from starling.kube import AccessSource, kubeconfig_data
 from starling.objects import digest
-from starling.runtime import Key, key_of
+from starling.runtime import Index, Key, key_of
 
 __all__ = ["SyncClusters"]
 
@@ -29,7 +29,7 @@ class SyncClusters:
         self._here = ClusterAccess(access)
         self._world = world
         self._given: dict[Key, ClusterAccess] = {}
-        self._users = Users()
+        self._users = Index(kubeconfig_of)
         self._changed = Workqueue[str](clock)
         world.syncs.listen(self._sync_changed)
         world.clusters.listen(self._cluster_changed)
@@ -40,7 +40,7 @@ class SyncClusters:
         if name == HERE:
             return self._here
         key = Key(*name.split("/", 1))
-        if not self._world.going.to(key):
+        if not self._world.going.of(key):
             return None
         cluster = self._world.clusters.get(key)
         if cluster is None or cluster.spec.push is None or kept_from(key, cluster):
@@ -68,7 +68,7 @@ class SyncClusters:
 
     def _sync_changed(self, before: Sync | None, after: Sync | None) -> None:
         was, now = (cluster_of(each) if each is not None else None for each in (before, after))
-        if was is not None and was != now and not self._world.going.to(was):
+        if was is not None and was != now and not self._world.going.of(was):
             self._given.pop(was, None)
             self._changed.add(place_of(was))
 
@@ -83,5 +83,5 @@ class SyncClusters:
                 self._announce(key)
 
     def _announce(self, key: Key) -> None:
-        if self._world.going.to(key):
+        if self._world.going.of(key):
             self._changed.add(place_of(key))

@@ -9,42 +9,24 @@ from starling.controllers.credentials import Secret
 from starling.controllers.sync_units import Surroundings, cluster_of, controller_of, owner_of
 from starling.controllers.terminating import is_terminating
 from starling.kube import Client
-from starling.runtime import Informer, Key, key_of
+from starling.runtime import Index, Informer, Key, key_of
 
-__all__ = ["Going", "SyncWorld"]
-
-
-class Going:
-    """Which Syncs go to which Cluster: asked for each Cluster, so never by a walk through all. Mutable."""
-
-    def __init__(self) -> None:
-        self._there: dict[Key, set[Key]] = {}
-
-    def to(self, cluster: Key) -> frozenset[Key]:
-        """Those that go to one."""
-        return frozenset(self._there.get(cluster, ()))
-
-    def change(self, before: Sync | None, after: Sync | None) -> None:
-        """Hear of a Sync's change."""
-        if before is not None and (was := cluster_of(before)) is not None:
-            left = self._there[was]
-            left.discard(key_of(before))
-            if not left:
-                del self._there[was]
-        if after is not None and (now := cluster_of(after)) is not None:
-            self._there.setdefault(now, set()).add(key_of(after))
+__all__ = ["SyncWorld"]
 
 
 @dataclass(frozen=True, slots=True)
 class SyncWorld:
-    """Informers of all that matters; `kubeconfigs` are the Secrets labelled as those of clusters."""
+    """Informers of all that matters; `kubeconfigs` are the Secrets labelled as those of clusters.
+
+    `going` has the Syncs by the Cluster that they go to.
+    """
 
     syncs: Informer[Sync]
     sources: Informer[Source]
     assemblages: Informer[Assemblage]
     clusters: Informer[Cluster]
     kubeconfigs: Informer[Secret]
-    going: Going = field(default_factory=Going)
+    going: Index[Sync] = field(default_factory=lambda: Index(cluster_of))
 
     def __post_init__(self) -> None:
         self.syncs.listen(self.going.change)
@@ -97,7 +79,7 @@ class SyncWorld:
         found = after or before
         if found is None or (before is not None and after is not None and _told(before) == _told(after)):
             return ()
-        syncs = (self.syncs.get(key) for key in self.going.to(key_of(found)))
+        syncs = (self.syncs.get(key) for key in self.going.of(key_of(found)))
         return (sync for sync in syncs if sync is not None)
 
 

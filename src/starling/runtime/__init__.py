@@ -1,6 +1,7 @@
 """What controllers run on: a view of the world, a queue of what to look at, and how the process tells of itself.
 
     informer     one kind, listed and watched; tells its listeners each change as (before, after)
+    index        … found by what they belong to
     store        … kept by Key: which state is the newer, the watch's or our own write's
     controller   Keys in, `reconcile(key) -> Result` one at a time per key; which errors are tried again, and when
     group        informers, controllers and tasks that run together: all informers in sync before anything else begins
@@ -22,6 +23,7 @@ so that the next one sees it before the watch tells. Groups run once: work that 
 from starling.runtime.controller import Controller, Outcome, Result
 from starling.runtime.events import ObjectReference, Recorder
 from starling.runtime.group import Group
+from starling.runtime.index import Index
 from starling.runtime.informer import Informer
 from starling.runtime.leading import LeaseSettings, lead
 from starling.runtime.logs import redacted, structured_logs
@@ -32,6 +34,7 @@ from starling.runtime.store import Key, key_of
 __all__ = [
     "Controller",
     "Group",
+    "Index",
     "Informer",
     "Key",
     "LeaseSettings",

@@ -2,8 +2,8 @@
 
 from starling.api import Cluster, ObjectMeta
 from starling.api.v1alpha1 import ClusterSpec, LocalSecretReference, Pull, Push
-from starling.controllers.push import Users
-from starling.runtime import Key
+from starling.controllers.push import kubeconfig_of
+from starling.runtime import Index, Key
 
 A, B = Key("n", "a"), Key("n", "b")
 
@@ -17,7 +17,7 @@ def cluster(name: str, secret: str = "") -> Cluster:
 
 def test_a_secret_may_have_several_users_and_lose_them() -> None:
     """Clusters come, move to another Secret, dial in instead, and go; a Secret in another namespace is another."""
-    users, shared, other = Users(), Key("n", "shared"), Key("n", "other")
+    users, shared, other = Index(kubeconfig_of), Key("n", "shared"), Key("n", "other")
     users.change(None, cluster("a", "shared"))
     users.change(None, cluster("b", "shared"))
     assert users.of(shared) == {A, B}
