@@ -158,6 +158,7 @@ MUTATIONS: Final = (
         "tuple(name for name in course.stages_done if staged.number(name) < first)",
         "tuple(stage.name for stage in staged.stages[:-1])",
     ),
+    Mutation("a retry forgets who is away", "course", "(waited_for and not each.reachable)", "False"),
     Mutation("a retry begins with the first stage", "course", "if staged.number(name) < first)", "if first < 0)"),
     Mutation("who is away isn't asked for", "course", "if asks(course, stage, tally):", "if False:"),
     Mutation("a stage that was done isn't", "course", "if stage.name in course.stages_done:", "if False:"),

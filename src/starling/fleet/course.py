@@ -102,8 +102,12 @@ def _remembered(course: Course, failure: RolloutFailure) -> tuple[RolloutFailure
 
 
 def _done_before(course: Course, facts: Facts, staged: Staged) -> tuple[str, ...]:
-    """The stages that stay done when a target is tried again: those before the first with a cluster that isn't well."""
-    members = (member for member in staged.members if member.selected and member.able)
+    """The stages that stay done when a target is tried again: those before the first with a cluster that isn't well.
+
+    Who is away counts as the policy says: with Wait, as one that isn't.
+    """
+    waited_for = staged.policy.unreachable == "Wait"
+    members = (each for each in staged.members if each.selected and (each.able or (waited_for and not each.reachable)))
     unwell = (staged.numbers[member.name] for member in members if not member.reports(facts.target, "succeeded"))
     first = min(unwell, default=len(staged.stages))
     return tuple(name for name in course.stages_done if staged.number(name) < first)

@@ -205,12 +205,18 @@ def test_retry_after_a_return_goes_through_all_stages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("canary", "stage"),
-    [pytest.param(THERE, "rest", id="they are well"), pytest.param(FAILED, "canary", id="one isn't")],
+    ("canary", "unreachable", "stage"),
+    [
+        pytest.param(THERE, "Skip", "rest", id="they are well"),
+        pytest.param(FAILED, "Skip", "canary", id="one isn't"),
+        pytest.param(AWAY, "Skip", "rest", id="one is away"),
+        pytest.param(AWAY, "Wait", "canary", id="one is away and waited for"),
+        pytest.param(replace(THERE, reachable=False), "Wait", "rest", id="one is away, and was well"),
+    ],
 )
-def test_retry_goes_on_where_something_is_to_be_done(canary: Member, stage: str) -> None:
+def test_retry_goes_on_where_something_is_to_be_done(canary: Member, unreachable: str, stage: str) -> None:
     """Stages that are well have baked, and don't again."""
-    policy = staged(canary={"bake": "10m"})
+    policy = staged(canary={"bake": "10m"}, unreachable=unreachable)
     members = [*fleet(canary, 1, "c", CANARY), *fleet(FAILED, 1, "f"), *fleet(WELL, 2, "w")]
     decision = decide(policy, told(failed(at("rest")), "retry"), members, NOW)
     assert decision.course.stage == stage

@@ -61,6 +61,21 @@ policies = st.builds(
     jitter=st.sampled_from(["0s", "0s", "3m"]),
     windows=windows,
 )
+WITH_ONE_AWAY = Rollout(
+    stages=(
+        RolloutStage(
+            name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), max_concurrent=2, bake="1m"
+        ),
+        RolloutStage(
+            name="eu", selector=LabelSelector(match_labels={"region": "eu"}), max_concurrent="10%", approval="Manual"
+        ),
+    ),
+    max_concurrent=5,
+    max_failures="20%",
+    unreachable="Wait",
+    timeout="2m",
+    jitter="3m",
+)  # that someone has the target tried again while a canary is away
 
 
 def disturbed(world: World, steps: int) -> World:
@@ -141,6 +156,7 @@ def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> 
 
 
 @few
+@example(seed=500, size=5, policy=WITH_ONE_AWAY, failing=0.05)
 @given(seed=seeds, size=sizes, policy=policies, failing=st.sampled_from([0.05, 0.3, 1.0]))
 def test_failures_stop_it(seed: int, size: int, policy: Rollout, failing: float) -> None:
     """With targets that fail here and there, all get there, or more have failed than may and no more move."""
