@@ -57,8 +57,8 @@ from starling.runtime import Controller, Group, Key, Recorder, Result, key_of
 __all__ = ["FINALIZER", "SyncGroupController"]
 
 FINALIZER: Final = "starling.dev/syncgroup"
-LOOK_AGAIN: Final = 60.0
 MOST_NAMED: Final = 5
+LOOK_AGAIN: Final = 60.0
 """Seconds between looks whether a Sync that is in a group's way, and of which nobody tells, is still there."""
 
 

@@ -5,9 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import pytest
+
 from starling.api import Cluster, Sync, SyncGroup
-from starling.kube import NotFound
+from starling.controllers.group_syncs import GroupSyncs, SyncView
+from starling.kube import Conflict, NotFound
 from starling.local import LocalCluster
+from starling.runtime import Informer
 from tests.integration.controllers.hub.downstream import Downstream
 from tests.integration.controllers.hub.stage import Hub, condition, put
 from tests.waiting import until
@@ -144,6 +148,23 @@ async def test_objects_stay_if_the_group_says_so_when_a_cluster_is_left(hub: Hub
         assert gone.spec.deletion_policy == "Orphan"
         await hub.patch(Sync, "g.a.c", {"metadata": {"finalizers": None}})
         await hub.gone(Sync, "g.a.c")
+
+
+async def test_what_was_changed_meanwhile_is_not_deleted(hub: Hub) -> None:
+    """Neither is it told that its objects stay: who decided that has seen another state of it."""
+    spec = {"source": {"name": "app"}, "path": "base"}
+    sync = await hub.put(Sync, "one", spec)
+    seen = SyncView(metadata=sync.metadata, spec=sync.spec)
+    await hub.patch(Sync, "one", {"spec": {"timeout": "7m"}})
+    syncs = GroupSyncs(hub.client, Informer(hub.client, Sync.declaration.resource, SyncView))
+    for orphan in (True, False):
+        with pytest.raises(Conflict):
+            await syncs.delete(seen, onto=seen.metadata.resource_version, orphan=orphan)
+    left = await hub.get(Sync, "one")
+    assert left is not None
+    assert (left.spec.deletion_policy, left.metadata.deletion_timestamp) == ("Prune", None)
+    await syncs.delete(seen, orphan=True)
+    await hub.gone(Sync, "one")
 
 
 async def test_a_removal_that_waits_says_for_whom(hub: Hub, server: LocalCluster) -> None:
