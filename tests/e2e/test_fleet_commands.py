@@ -184,8 +184,13 @@ def test_clusters_are_let_go(starling: Starling, places: dict[str, Place], hub: 
         "hub: Cluster.starling.dev starling-system/eu-1 deleted",
         "hub: Secret starling-system/starling-cluster-eu-1-kubeconfig deleted",
     ]
-    assert "what runs there stays" in removed.stderr
+    assert "eu-1 is let go, but wasn't there to hear of it: what runs there stays, Starling's marks" in removed.stderr
     assert starling("cluster", "remove", "eu-1", "--hub", hub.kubeconfig).returncode == 2
+
+    hub.apply(cluster("us-1"))
+    heard = starling("cluster", "remove", "us-1", "--hub", hub.kubeconfig)
+    assert ok(heard)[0] == "hub: Cluster.starling.dev starling-system/us-1 deleted"
+    assert "us-1 is let go; what runs there stays, what Modules brought there without" in heard.stderr
 
     hub.apply(cluster("held", finalizers=["example.com/hold"]))
     late = starling("cluster", "remove", "held", "--hub", hub.kubeconfig, "--timeout", "1s")
@@ -233,6 +238,10 @@ def test_the_fleet_in_a_table(starling: Starling, hub: Place) -> None:
         "web", "Progressing", "1/2", "v1.2.0", "platform", "./web",
     ]  # fmt: skip
     assert ok(starling("get", "clusters", *where))[1].split()[:5] == ["eu-1", "Ready", "Active", "pull", "v1.36.0"]
+    for what in ((), ("clusters",)):
+        wrong = starling("get", *what, "-l", "region===eu", *where)
+        assert wrong.returncode == 2
+        assert "error: 'region===eu' is no selector: " in wrong.stderr
     nothing = starling("get", "-n", "default", *where)
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert nothing.stderr == "there are no clusters in default; -A looks everywhere\n"
@@ -293,7 +302,7 @@ def test_what_may_be_done_on_clusters(starling: Starling, hub: Place) -> None:
     assert ok(starling("cluster", "freeze", "-l", "region=eu", *where)) == ["eu-1 is Frozen, and was Cordoned"]
     assert modes() == ["Frozen", "Cordoned"]
     assert ok(starling("cluster", "activate", "eu-1", "eu-1", *where)) == ["eu-1 is Active, and was Frozen"]
-    wrong = [("us-1", "us-2"), (), ("us-1", "-l", "region=eu"), ("-l", "region=mars")]
+    wrong = [("us-1", "us-2"), (), ("us-1", "-l", "region=eu"), ("-l", "region=mars"), ("-l", "region===eu")]
     for which in wrong:
         refused = starling("cluster", "activate", *which, *where)
         assert (refused.returncode, refused.stdout) == (2, "")

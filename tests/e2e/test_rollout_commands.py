@@ -104,6 +104,27 @@ async def test_paused_and_resumed(hub: Hub) -> None:
     assert not (await hub.get()).spec.suspend
 
 
+async def test_others_that_pause_it_too_are_named(hub: Hub) -> None:
+    """What git says, say, comes back: so who else has set the field is told, and that only."""
+    await hub.put_module()
+    await hub.client.merge_patch(hub.ref(), {"spec": {"suspend": True}}, manager="argocd")
+    other = "argocd sets spec.suspend as well, and may put it back: if that is git, do it there\n"
+    assert (await hub.run("rollout", "pause", "web"))[2] == other
+    assert (await hub.run("rollout", "resume", "web"))[2] == ""
+    assert (await hub.run("rollout", "pause", "web"))[2] == ""
+
+
+async def test_a_group_is_named_if_it_is_meant(hub: Hub) -> None:
+    """A name alone is a Module's; if a SyncGroup has it, the way out is how that is written."""
+    await hub.put("syncgroups", "platform", {"syncs": [{"name": "a", "source": {"name": "platform"}}]})
+    code, _, noted = await hub.run("rollout", "status", "platform")
+    assert code == 2
+    assert noted == (
+        f"error: there is no module platform in namespace {hub.namespace}\n"
+        "hint: there is a syncgroup of that name: syncgroup/platform\n"
+    )
+
+
 async def test_a_stage_is_approved(hub: Hub) -> None:
     """The order names target, stage, and who gave it as the API server knows them; its end is waited for."""
     await hub.put_module({"stages": STAGES}, stage="eu")

@@ -23,6 +23,7 @@ from starling.cli.fleet import (
     hub,
     named_object,
     reached_by,
+    selected,
 )
 from starling.cli.get import described_cluster, none_in_text
 from starling.cli.options import Output, OutputOption, options
@@ -184,7 +185,7 @@ async def _set_mode(names: Sequence[str], some: Some, mode: ClusterMode) -> None
 async def _chosen(client: Client, names: Sequence[str], chosen: Selection) -> list[Cluster]:
     if names:
         return [await named_object(client, Cluster, Key(chosen.namespace, name)) for name in dict.fromkeys(names)]
-    found = (await client.list(Cluster.declaration.resource, Cluster, chosen)).items
+    found = await selected(client, Cluster, chosen)
     if not found:
         raise InputError(
             f"there are no clusters with {chosen.labels} in {chosen.namespace}", hint="-n looks in another namespace"

@@ -151,7 +151,7 @@ def course_lines(seen: Seen, now: datetime) -> Iterator[str]:
             ),
         ]
     )
-    yield from _stage_lines(stages_of(seen), now)
+    yield from _stage_lines(stages_of(seen), now, counts="BACK" if status.rollback_to else "OK")
     yield from trouble_lines(seen)
 
 
@@ -162,10 +162,11 @@ def _paused(seen: Seen) -> Iterator[str]:
         yield "by its policy"
 
 
-def _stage_lines(stages: Sequence[StageSeen], now: datetime) -> Iterator[str]:
+def _stage_lines(stages: Sequence[StageSeen], now: datetime, *, counts: str) -> Iterator[str]:
+    """The stages as a table; `counts`: what the clusters are that are counted."""
     if not stages:
         return
-    rows = [("STAGE", "STATE", "OK", "APPROVED")]
+    rows = [("STAGE", "STATE", counts, "APPROVED")]
     for each in stages:
         until = f" until {each.until:%Y-%m-%d %H:%M:%S} UTC" if each.until is not None else ""
         approved = f"by {each.approved_by}, {since(each.approved_at, now)} ago" if each.approved_by else ""

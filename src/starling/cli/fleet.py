@@ -31,7 +31,17 @@ from starling.cli.options import Context, Kubeconfig
 from starling.cli.standings import Rolled, Standing, direct_standing, group_of, group_standing, standing
 from starling.errors import InputError, StarlingError
 from starling.fleet import GROUP
-from starling.kube import Client, ConfigError, KubeError, NotFound, NotServed, Ref, Selection, default_access
+from starling.kube import (
+    BadRequest,
+    Client,
+    ConfigError,
+    KubeError,
+    NotFound,
+    NotServed,
+    Ref,
+    Selection,
+    default_access,
+)
 
 __all__ = [
     "AGENT_IMAGE",
@@ -57,6 +67,7 @@ __all__ = [
     "reached_by",
     "refuse_bad_name",
     "refuse_other_way",
+    "selected",
 ]
 
 Labels = Annotated[
@@ -130,13 +141,13 @@ class Fleet:
         """Everything in a namespace, or, if it is empty, in all; of the clusters, those that the selector picks."""
         chosen, every = Selection(namespace, selector), Selection(namespace)
         clusters, modules, proxies, groups, syncs = await asyncio.gather(
-            client.list(Cluster.declaration.resource, Cluster, chosen),
+            selected(client, Cluster, chosen),
             client.list(Module.declaration.resource, Module, every),
             client.list(ProxyAssemblage.declaration.resource, ProxyAssemblage, every),
             client.list(SyncGroup.declaration.resource, SyncGroup, every),
             client.list(Sync.declaration.resource, Sync, every),
         )
-        return cls.of(clusters.items, modules.items, proxies.items, groups.items, syncs.items)
+        return cls.of(clusters, modules.items, proxies.items, groups.items, syncs.items)
 
     @classmethod
     def of(
@@ -215,6 +226,18 @@ async def hub(kubeconfig: Path | None, context: str | None = None) -> AsyncItera
                 hint="starling install makes it one; or is this another cluster than the one meant?",
             ) from error
         yield client
+
+
+async def selected(client: Client, kind: type[K], chosen: Selection) -> Sequence[K]:
+    """Those that somebody's selector picks; InputError if it is none."""
+    try:
+        return (await client.list(kind.declaration.resource, kind, chosen)).items
+    except BadRequest as error:
+        if not chosen.labels:
+            raise
+        hint = "write it as kubectl takes it: region=eu,ring!=canary or 'region in (eu, us)'"
+        cause = error.message.removeprefix(f"{error.action}: ")
+        raise InputError(f"{chosen.labels!r} is no selector: {cause}", hint=hint) from error
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import typer
 from starling.aio import SYSTEM_CLOCK
 from starling.api import Cluster, Module, Resource, SyncGroup
 from starling.cli import console
-from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, hub, reached_by
+from starling.cli.fleet import DEFAULT_NAMESPACE, Fleet, hub, reached_by, selected
 from starling.cli.options import Context, Kubeconfig
 from starling.cli.standings import (
     Rolled,
@@ -75,9 +75,9 @@ def get(
 ) -> None:
     """Show the clusters of the hub and what each Module and SyncGroup is there: its version, and a word.
 
-    ok; updating (v1.1.0 → v1.2.0: on its way); pending: its turn hasn't come; held: the cluster is cordoned or frozen;
-    leaving: it no longer goes there; failed; unreachable: what was known last; -: it doesn't go there. Where there are
-    more of them than the terminal has room for, they are counted.
+    ok; updating (v1.1.0 → v1.2.0, or → v1.2.0 for the first time: on its way); pending: its turn hasn't come; held: the
+    cluster is cordoned or frozen; leaving: it no longer goes there; failed; unreachable: what was known last; -: it
+    doesn't go there. Where there are more of them than the terminal has room for, they are counted.
 
     With -o json, one document: clusters with their modules, syncGroups and syncs (those that go straight there), and
     modules and syncGroups. `starling status` says why.
@@ -118,8 +118,8 @@ async def _get_kind(
     kubeconfig: Kubeconfig, context: Context, chosen: Selection, output: Form, table: "Table[Any]"
 ) -> None:
     async with hub(kubeconfig, context) as client:
-        listing = await client.list(table.kind.declaration.resource, table.kind, chosen)
-    found = sorted(listing.items, key=lambda each: (each.metadata.namespace, each.metadata.name))
+        listed = await selected(client, table.kind, chosen)
+    found = sorted(listed, key=lambda each: (each.metadata.namespace, each.metadata.name))
     if output is Form.JSON:
         console.document({table.called: [table.described(each) for each in found]})
     elif not found:
@@ -190,14 +190,20 @@ def _cluster_row(cluster: Cluster, now: datetime) -> list[str]:
 def _module_row(module: Module, _now: datetime) -> list[str]:
     sync, status = module.spec.sync, module.status
     source = sync.source.name or (sync.source.git.url if sync.source.git is not None else "")
-    version = version_of_revision(status.revision)
-    return [module.metadata.name, _phase(module), status.summary.ready, version, source, sync.path]
+    return [module.metadata.name, _phase(module), status.summary.ready, _version(module), source, sync.path]
 
 
 def _group_row(group: SyncGroup, _now: datetime) -> list[str]:
     status, syncs = group.status, ", ".join(each.name for each in group.spec.syncs)
     where = status.summary.ready if group.spec.selector is not None else "the hub"
-    return [group.metadata.name, _phase(group), where, version_of_revision(status.revision), syncs]
+    return [group.metadata.name, _phase(group), where, _version(group), syncs]
+
+
+def _version(rolled: Rolled) -> str:
+    """What it is at; beside it stands how many are ready, so of one that was left again that is said."""
+    status = rolled.status
+    left = " (taken back)" if status.rollback_to else " (failed)"
+    return version_of_revision(status.revision) + left * (status.failed_target == status.target != "")
 
 
 def document(fleet: Fleet) -> dict[str, Any]:

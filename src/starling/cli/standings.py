@@ -140,14 +140,14 @@ def _standing(cluster: Cluster, rolled: Rolled, name: str, parts: Sequence[Had])
         word == "failed" and any(each.entry and each.entry.target != _aim(rolled) for each in parts)
     )
     wanted = version_of_revision(status.revision) if behind and forth else ""
-    if word == "updating":
+    if word in ("updating", "failed") and not behind:
         wanted = _joined(version_of_entry(each.entry) for each in parts if each.entry is not None)
     said = its.message if its is not None else ""
     return Standing(
         name=name,
         state=word,
-        version=has or wanted,
-        wanted=wanted if has and wanted != has else "",
+        version=has,
+        wanted=wanted if wanted != has else "",
         readiness=its.readiness if its is not None else "",
         message=f"{its.name}: {said}" if its is not None and said and len(parts) > 1 else said,
     )
@@ -212,8 +212,8 @@ def in_text(each: Standing | None) -> str:
     """What one is on a cluster, in a few words."""
     if each is None:
         return "-"
-    versions = f"{each.version} → {each.wanted}" if each.wanted else each.version
-    return f"{versions} {each.state}".lstrip()
+    to = f"→ {each.wanted}" if each.wanted else ""
+    return " ".join(word for word in (each.version, to, each.state) if word)
 
 
 def counted(found: Iterable[Standing]) -> str:

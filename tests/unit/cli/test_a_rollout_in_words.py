@@ -1,5 +1,6 @@
 """`starling rollout status|history|watch` and `starling cluster list` say where things stand."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -103,6 +104,21 @@ def test_a_rollout_that_goes_back() -> None:
     assert "  failed      target" in lines
     assert f"  returns to  {T1} (v1.1.0)" in lines
     assert "  paused      by spec.suspend and by its policy" in lines
+
+
+def test_what_is_counted_of_stages() -> None:
+    """Those that are at the target; if that is left again, those that are back."""
+    there = {"target": T1, "state": "succeeded"}
+    back = proxy("a", msgspec.structs.replace(entry("web"), target=T1), status("web", **there))
+    fleet = Fleet.of([cluster("a", {"ring": "canary"})], [], [back])
+    for said, stage in [
+        ({}, "STAGE   STATE     OK   APPROVED|canary  its turn  0/1"),
+        ({"failed_target": T2}, "STAGE   STATE    OK   APPROVED|canary  stopped  0/1"),
+        ({"failed_target": T2, "rollback_to": T1}, "STAGE   STATE    BACK  APPROVED|canary  stopped  1/1"),
+    ]:
+        about = rolled(stage="canary", stage_started=NOW, **said)
+        lines = list(course_lines(replace(seen(about), standings=fleet.of_rolled(about)), NOW))
+        assert stage in "|".join(lines)
 
 
 def test_a_rollout_as_json() -> None:

@@ -1,16 +1,18 @@
 """`starling get` puts clusters and Modules in one table, as wide as there is room for."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
-from starling.api import ObjectMeta
+from starling.api import ObjectMeta, conditions
+from starling.api.v1alpha1 import RolloutSummary
 from starling.cli.fleet import Fleet, Key, parsed_labels
-from starling.cli.get import document, matrix, summary
+from starling.cli.get import TABLES, What, document, matrix, summary
 from starling.cli.standings import since
 from starling.errors import InputError
-from tests.unit.cli.fleets import cluster, entry, module, proxy, status
+from tests.unit.cli.fleets import cluster, entry, group, module, proxy, status
 
 FLEET = Fleet.of(
     [cluster("eu-1", {"region": "eu"}), cluster("us-1", phase="Unreachable"), cluster("ap-1", mode="Frozen")],
@@ -26,7 +28,7 @@ def test_clusters_by_modules() -> None:
     """A row for each cluster, a column for each Module, both in order."""
     assert matrix(FLEET, None).splitlines() == [
         "CLUSTER  PHASE        MODE    dns            web",
-        "ap-1     Ready        Frozen  -              v1.2.0 held",
+        "ap-1     Ready        Frozen  -              → v1.2.0 held",
         "eu-1     Ready        Active  v1.2.0 failed  v1.2.0 ok",
         "us-1     Unreachable  Active  -              v1.1.0 unreachable",
     ]
@@ -57,6 +59,33 @@ def test_the_last_line() -> None:
         "3 clusters (2 ready, 1 unreachable); 2 modules (2 progressing); 1 ok, 1 held, 1 unreachable, 1 failed; "
         "1 of no module (starling status cluster names them)"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "stalled", "row"),
+    [
+        ({}, False, ["Progressing", "3/3", "v1.2.0"]),
+        ({}, True, ["Stalled", "3/3", "v1.2.0"]),
+        ({"phase": "Failed", "failed_target": "v1.2.0"}, True, ["Failed", "3/3", "v1.2.0 (failed)"]),
+        (
+            {"phase": "RolledBack", "failed_target": "v1.2.0", "rollback_to": "v1.1.0"},
+            True,
+            ["RolledBack", "3/3", "v1.2.0 (taken back)"],
+        ),
+        ({"failed_target": "v1.1.0"}, False, ["Progressing", "3/3", "v1.2.0"]),
+        ({"target": "", "revision": ""}, False, ["Progressing", "3/3", ""]),
+    ],
+    ids=["on its way", "stalled", "failed", "rolled back", "the one before failed", "none yet"],
+)
+def test_a_module_in_a_row(said: dict[str, Any], stalled: bool, row: list[str]) -> None:
+    """Beside how many are ready stands what they aren't at, if it was left again; and what keeps it, as its phase."""
+    web = module("web")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    told = conditions.stalled((), 1, now, "no policy") if stalled else ()
+    status = msgspec.structs.replace(web.status, summary=RolloutSummary(ready="3/3"), conditions=told, **said)
+    for kind, one in [(What.MODULES, web), (What.SYNCGROUPS, group("a"))]:
+        same = msgspec.structs.replace(one.status, **msgspec.structs.asdict(status))
+        assert TABLES[kind].row(msgspec.structs.replace(one, status=same), now)[1:4] == row
 
 
 def test_a_fleet_as_json() -> None:

@@ -19,8 +19,8 @@ BROKEN: dict[str, Any] = {"readiness": "Failed", "problems": (SyncProblem(reason
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ([], "v1.2.0 pending"),
-        ([part("a"), part("b")], "v1.2.0 updating"),
+        ([], "→ v1.2.0 pending"),
+        ([part("a"), part("b")], "→ v1.2.0 updating"),
         ([part("a"), status("platform.a"), part("b")], "v1.2.0 updating"),
         ([part("a"), status("platform.a"), part("b"), status("platform.b")], "v1.2.0 ok"),
         ([part("a"), status("platform.a")], "v1.2.0 updating"),
@@ -29,7 +29,7 @@ BROKEN: dict[str, Any] = {"readiness": "Failed", "problems": (SyncProblem(reason
             [part("a", "v1.1.0"), status("platform.a", **OLDER), part("b"), status("platform.b")],
             "v1.1.0, v1.2.0 → v1.2.0 pending",
         ),
-        ([entry("a"), status("a"), entry("platform.a"), status("platform.a")], "v1.2.0 pending"),
+        ([entry("a"), status("a"), entry("platform.a"), status("platform.a")], "→ v1.2.0 pending"),
     ],
     ids=[
         "its turn hasn't come",
@@ -92,9 +92,9 @@ def test_in_the_table() -> None:
         [sync("a")],
     )
     assert matrix(fleet, None).splitlines() == [
-        "CLUSTER  PHASE  MODE    web             syncgroup/platform",
-        "c        Ready  Active  v1.2.0 ok       v1.2.0 leaving",
-        "d        Ready  Active  v1.2.0 pending  v1.2.0 pending",
+        "CLUSTER  PHASE  MODE    web               syncgroup/platform",
+        "c        Ready  Active  v1.2.0 ok         v1.2.0 leaving",
+        "d        Ready  Active  → v1.2.0 pending  → v1.2.0 pending",
     ]
     assert "1 syncgroup (1 progressing)" in summary(fleet)
     told = next(each for each in document(fleet)["clusters"] if each["name"] == "c")

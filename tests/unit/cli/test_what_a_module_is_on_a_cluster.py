@@ -8,13 +8,21 @@ from starling.cli.standings import in_text, standing, version_of_revision
 from tests.unit.cli.fleets import NEW, OLD, cluster, entry, module, proxy, status
 
 
+def nothing_applied(state: str) -> EntryStatus:
+    """What a cluster says that has never had it."""
+    return msgspec.structs.replace(status("web", state=state), revision="")
+
+
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ([], "v1.2.0 pending"),
-        ([entry("web")], "v1.2.0 updating"),
+        ([], "→ v1.2.0 pending"),
+        ([entry("web")], "→ v1.2.0 updating"),
         ([entry("web"), status("web")], "v1.2.0 ok"),
         ([entry("web"), status("web", state="failed")], "v1.2.0 failed"),
+        ([entry("web"), nothing_applied("failed")], "→ v1.2.0 failed"),
+        ([entry("web"), status("web", state="failed", applied="v1.1.0")], "aaaaaaa → v1.2.0 failed"),
+        ([entry("web"), nothing_applied("updating")], "→ v1.2.0 updating"),
         ([entry("web"), status("web", state="updating")], "v1.2.0 updating"),
         ([entry("web"), status("web", state="updating", applied="v1.1.0")], "aaaaaaa → v1.2.0 updating"),
         ([entry("web"), status("web", target="v1.1.0", applied="v1.1.0")], "aaaaaaa → v1.2.0 updating"),
@@ -23,14 +31,17 @@ from tests.unit.cli.fleets import NEW, OLD, cluster, entry, module, proxy, statu
             [entry("web", "v1.1.0"), status("web", target="v1.1.0", applied="v1.1.0", state="failed")],
             "v1.1.0 → v1.2.0 failed",
         ),
-        ([entry("other"), status("other")], "v1.2.0 pending"),
+        ([entry("other"), status("other")], "→ v1.2.0 pending"),
     ],
     ids=[
         "its turn hasn't come",
         "nothing heard yet",
         "well",
         "failed",
+        "failed before anything was there",
+        "failed before it was there",
         "on its way for the first time",
+        "applied, and not well yet",
         "on its way",
         "says something about what was before",
         "well, at the version before",
