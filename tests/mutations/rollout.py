@@ -137,7 +137,10 @@ MUTATIONS: Final = (
     ),
     Mutation("a failed target goes on", "course", 'if beyond and policy.on_failure != "Continue":', "if False:"),
     Mutation("Continue ignored", "course", 'if beyond and policy.on_failure != "Continue":', "if beyond:"),
-    Mutation("what failed is good", "course", "facts.target if well else facts.course.last_good", "facts.target"),
+    Mutation("what failed is good", "course", "course = facts.course if failing else", "course ="),
+    Mutation(
+        "what nobody is well with is good", "course", "or not any(tally.succeeded for tally in tallies):", "or False:"
+    ),
     Mutation(
         "what nobody got well with never ends", "course", "tally.succeeded or tally.failed for", "tally.succeeded for"
     ),
@@ -169,7 +172,20 @@ MUTATIONS: Final = (
     Mutation("what failed is good once it is undone for", "course", "if failure is None or failure.by:", "if True:"),
     Mutation("what was undone stays good", "course", 'if course.last_good != facts.target else ""', 'if True else ""'),
     Mutation("failures forgotten", "course", "order=course.order, failures=course.failures", "order=course.order"),
-    Mutation("what was made good still failed", "course", "failures=others if well else", "failures="),
+    Mutation(
+        "what was made good still failed",
+        "course",
+        "last_good=facts.target, failures=others)",
+        "last_good=facts.target)",
+    ),
+    Mutation(
+        "what came round isn't good",
+        "course",
+        "return _made_good(facts, tallies) if recovered",
+        "return course if recovered",
+    ),
+    Mutation("what fails still is good", "course", "_well(tally, stage, failing=False) for", "True for"),
+    Mutation("what comes is good before", "course", "recovered = all(not tally.pending and", "recovered = all("),
     Mutation(
         "through though a stage waits",
         "standing",

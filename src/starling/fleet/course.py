@@ -119,9 +119,13 @@ def advanced(facts: Facts, staged: Staged, tallies: Sequence[Tally], failed: Seq
     if facts.failed:
         late = policy.on_failure == "Rollback" and not course.rollback_to
         return replace(course, rollback_to=facts.fallback) if late else course
-    if not facts.target or facts.ended:
+    if not facts.target:
         return course
-    beyond = [stage for stage, tally in zip(staged.stages, tallies, strict=True) if tally.failed > stage.budget]
+    counted = list(zip(staged.stages, tallies, strict=True))
+    if facts.ended:  # perhaps though more failed than may: they may have come round since
+        recovered = all(not tally.pending and _well(tally, stage, failing=False) for stage, tally in counted)
+        return _made_good(facts, tallies) if recovered else course
+    beyond = [stage for stage, tally in counted if tally.failed > stage.budget]
     if beyond and policy.on_failure != "Continue":
         back = facts.fallback if policy.on_failure == "Rollback" else ""
         failures = _remembered(course, _failure(facts.target, staged, beyond[0], failed, now))
@@ -156,19 +160,17 @@ def _through_stages(facts: Facts, staged: Staged, tallies: Sequence[Tally], now:
         course = replace(course, stages_done=(*course.stages_done, stage.name))
     if not any(tally.succeeded or tally.failed for tally in tallies):
         return facts.course  # nobody has tried it
-    well = not failing and any(tally.succeeded for tally in tallies)
-    good = facts.target if well else facts.course.last_good
-    others = tuple(each for each in facts.course.failures if each.target != facts.target)
-    return replace(
-        facts.course,
-        ended=facts.target,
-        last_good=good,
-        failures=others if well else facts.course.failures,
-        stage="",
-        stages_done=(),
-        stage_started=None,
-        baking_since=None,
-    )
+    course = facts.course if failing else _made_good(facts, tallies)
+    return replace(course, ended=facts.target, stage="", stages_done=(), stage_started=None, baking_since=None)
+
+
+def _made_good(facts: Facts, tallies: Sequence[Tally]) -> Course:
+    """The way with its target as the last good one, if anyone is well with it."""
+    course = facts.course
+    if course.last_good == facts.target or not any(tally.succeeded for tally in tallies):
+        return course
+    others = tuple(each for each in course.failures if each.target != facts.target)
+    return replace(course, last_good=facts.target, failures=others)
 
 
 def asks(course: Course, stage: Stage, tally: Tally) -> bool:

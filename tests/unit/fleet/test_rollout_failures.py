@@ -131,7 +131,7 @@ def test_a_policy_that_turns_to_rollback_is_followed() -> None:
 
 
 def test_it_may_go_on_whatever_fails() -> None:
-    """With Continue all get it, but it is never good: it ends degraded."""
+    """With Continue all get it, but it isn't good by that: it ends degraded."""
     policy = staged(on_failure="Continue")
     members = [*fleet(FAILED, 2, "c", CANARY), *fleet(WELL, 3, "w")]
     decision = decide(policy, at("canary"), members, NOW)
@@ -140,6 +140,24 @@ def test_it_may_go_on_whatever_fails() -> None:
     assert decide(policy, at("canary"), restless, NOW).course.stage == "canary"
     ended = decide(policy, at("rest"), [*fleet(FAILED, 2, "c", CANARY), *fleet(THERE, 3, "w")], NOW)
     assert (ended.phase, ended.course.ended, ended.course.last_good) == ("Degraded", NEW, OLD)
+
+
+@pytest.mark.parametrize(
+    ("others", "good"),
+    [
+        pytest.param(fleet(THERE, 2, "c"), NEW, id="all are well"),
+        pytest.param(fleet(AWAY, 2, "c"), NEW, id="they are gone"),
+        pytest.param(fleet(FAILED, 2, "c"), OLD, id="all have failed"),
+        pytest.param(fleet(STUCK, 2, "c"), OLD, id="not yet"),
+        pytest.param(fleet(WELL, 2, "c"), OLD, id="they are elsewhere"),
+    ],
+)
+def test_what_came_round_is_good(others: list[Member], good: str) -> None:
+    """A target that ended though more failed than may is good once they are well."""
+    failure = RolloutFailure(target=NEW, at=NOW, clusters=("c000",))
+    facts = at("", ended=NEW, failures=(failure,))
+    course = decide(Rollout(on_failure="Continue"), facts, [*others, *fleet(THERE, 3, "w")], NOW).course
+    assert (course.last_good, course.failures) == (good, () if good == NEW else (failure,))
 
 
 def test_a_few_may_fail() -> None:

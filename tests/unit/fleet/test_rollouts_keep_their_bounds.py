@@ -61,6 +61,12 @@ policies = st.builds(
     jitter=st.sampled_from(["0s", "0s", "3m"]),
     windows=windows,
 )
+WHATEVER_FAILS = Rollout(
+    max_concurrent="100%",
+    max_failures="20%",
+    on_failure="Continue",
+    windows=(RolloutWindow(from_="22:00", until="04:00", timezone="America/New_York"),),
+)  # so that a target ends before it is well
 WITH_ONE_AWAY = Rollout(
     stages=(
         RolloutStage(
@@ -144,6 +150,7 @@ def all_are_at(world: World, target: str) -> None:
 
 @few
 @example(seed=463, size=5, policy=Rollout(max_concurrent=1, timeout="30s"))
+@example(seed=5, size=5, policy=WHATEVER_FAILS)
 @given(seed=seeds, size=sizes, policy=policies)
 def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> None:
     """Once all disturbance is over, every cluster is at the newest target, or has none if it isn't selected."""
