@@ -144,6 +144,9 @@ MUTATIONS: Final = (
     Mutation(
         "what nobody got well with never ends", "course", "tally.succeeded or tally.failed for", "tally.succeeded for"
     ),
+    Mutation(
+        "back to what nobody knows", "course", "if course.rollback_to not in facts.forgotten else", "if True else"
+    ),
     Mutation("rollback forgotten", "course", "return facts.course.rollback_to or first", "return first"),
     Mutation(
         "retry ignored", "course", 'case "retry" if course.failed_target == facts.target:', 'case "retry" if False:'

@@ -117,8 +117,8 @@ def advanced(facts: Facts, staged: Staged, tallies: Sequence[Tally], failed: Seq
     """How far it is by what the clusters say; `failed` are the names of those that failed."""
     course, policy = facts.course, staged.policy
     if facts.failed:
-        late = policy.on_failure == "Rollback" and not course.rollback_to
-        return replace(course, rollback_to=facts.fallback) if late else course
+        back = course.rollback_to if course.rollback_to not in facts.forgotten else ""
+        return replace(course, rollback_to=back or (facts.fallback if policy.on_failure == "Rollback" else ""))
     if not facts.target:
         return course
     counted = list(zip(staged.stages, tallies, strict=True))

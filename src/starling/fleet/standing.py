@@ -205,6 +205,8 @@ def _failed(standing: Standing) -> str:
     failure = facts.course.failure(facts.target)
     if facts.course.rollback_to:
         return f"the newest target {_fate(failure)}; {again}"
+    if failure is not None and failure.by:
+        return f"the newest target {_fate(failure)}, and what to return to isn't known any more; {again}"
     lacking = ", and there is no last good one to return to" if standing.staged.policy.on_failure == "Rollback" else ""
     said = f": {failure.message}" if failure is not None and failure.message else ""
     return f"stopped, since more than {standing.staged.policy.max_failures} of a stage failed{lacking}{said}; {again}"

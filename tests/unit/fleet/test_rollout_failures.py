@@ -124,6 +124,18 @@ def test_without_a_last_good_target_rollback_is_a_pause(facts: Facts) -> None:
     assert "and there is no last good one to return to; starling rollout retry" in decision.message
 
 
+def test_what_is_not_known_any_more_is_not_returned_to() -> None:
+    """Nobody could: so it stops, and says so; unless there is a last good one that is known."""
+    facts = told(at("rest"), "undo", to=OLD)
+    undone = replace(recorded(facts, decide(POLICY, facts, fleet(THERE, 3), NOW)), admitted=())
+    lost = replace(undone, forgotten=frozenset({OLD}))
+    decision = decide(BACK, lost, fleet(THERE, 3), NOW)
+    assert (decision.phase, decision.course.rollback_to, names(decision)) == ("Failed", "", [])
+    assert "was undone by ann, and what to return to isn't known any more; starling rollout" in decision.message
+    other = replace(lost, course=replace(lost.course, last_good="t1:good"))
+    assert set(ways(decide(BACK, other, fleet(THERE, 2), NOW)).values()) == {"t1:good"}
+
+
 def test_a_policy_that_turns_to_rollback_is_followed() -> None:
     """A target that was stopped is left, too, once its policy says so."""
     decision = decide(BACK, failed(), FAILING, NOW)

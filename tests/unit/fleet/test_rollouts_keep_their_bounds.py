@@ -82,6 +82,24 @@ WITH_ONE_AWAY = Rollout(
     timeout="2m",
     jitter="3m",
 )  # that someone has the target tried again while a canary is away
+ALL_APPROVED = Rollout(
+    stages=(
+        RolloutStage(name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), approval="Manual"),
+        RolloutStage(
+            name="eu",
+            selector=LabelSelector(match_labels={"region": "eu"}),
+            bake="10m",
+            approval="Manual",
+            gate=RolloutGate(url="https://gate.test/"),
+        ),
+        RolloutStage(name="us", selector=LabelSelector(match_labels={"region": "us"}), approval="Manual"),
+    ),
+    max_concurrent=1,
+    on_failure="Rollback",
+    supersede="Finish",
+    timeout="2m",
+    windows=(RolloutWindow(days=("Mon-Fri",), from_="09:00", until="16:00", timezone="Europe/Berlin"),),
+)  # what someone goes back to is forgotten before that is written down
 
 
 def disturbed(world: World, steps: int) -> World:
@@ -164,6 +182,7 @@ def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> 
 
 @few
 @example(seed=500, size=5, policy=WITH_ONE_AWAY, failing=0.05)
+@example(seed=30718, size=5, policy=ALL_APPROVED, failing=0.05)
 @given(seed=seeds, size=sizes, policy=policies, failing=st.sampled_from([0.05, 0.3, 1.0]))
 def test_failures_stop_it(seed: int, size: int, policy: Rollout, failing: float) -> None:
     """With targets that fail here and there, all get there, or more have failed than may and no more move."""
