@@ -147,6 +147,7 @@ MUTATIONS: Final = (
     Mutation(
         "back to what nobody knows", "course", "if course.rollback_to not in facts.forgotten else", "if True else"
     ),
+    Mutation("bakes what hasn't begun", "standing", "(place.holds or place.unbegun) and", "place.holds and"),
     Mutation("rollback forgotten", "course", "return facts.course.rollback_to or first", "return first"),
     Mutation(
         "retry ignored", "course", 'case "retry" if course.failed_target == facts.target:', 'case "retry" if False:'

@@ -26,7 +26,7 @@ __all__ = ["Tally", "advanced", "asks", "begun", "destination", "due", "free", "
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How the clusters of one stage stand; `holds` counts places that are taken."""
+    """How the clusters of one stage stand; `holds` counts places that are taken, or will be again."""
 
     pending: int = 0
     updating: int = 0

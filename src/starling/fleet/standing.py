@@ -62,7 +62,7 @@ class Standing:
         for name, state in self.states.items():
             counts[self.staged.numbers[name]][state] += 1
         for name, place in self.places.items():
-            counts[self.staged.numbers[name]]["holds"] += place.holds and not place.leave
+            counts[self.staged.numbers[name]]["holds"] += (place.holds or place.unbegun) and not place.leave
         return [Tally(**count) for count in counts]
 
     @cached_property

@@ -228,8 +228,24 @@ def is_refused(text: str) -> bool:
     return False
 
 
+def as_large(before: Any, after: Any) -> bool:
+    """Whether each list and mapping still is one, of as many parts; what was neither may be anything."""
+    match before:
+        case [*items]:
+            return isinstance(after, list) and len(items) == len(after) and all(map(as_large, items, after))
+        case {**fields}:
+            same = isinstance(after, dict) and len(fields) == len(after)
+            return same and all(as_large(value, after[key]) for key, value in fields.items() if key in after)
+    return True
+
+
 def keeps_its_shape(spec: Any, after: dict[str, Any]) -> bool:
-    """Whether a mapping of one key still is one, with its value: in Flux a key can make it a list, or a comment."""
+    """Whether a mapping of one key still is one, with its value: in Flux a key can make it a list, or a comment.
+
+    And all lists are as long, all mappings as large: there a value that is a quote swallows what follows.
+    """
+    if not as_large(spec, after["spec"]):
+        return False
     match spec, after["spec"]:
         case {**before}, {**found} if list(before.values()) == ["v"]:
             return list(found.values()) == ["v"]

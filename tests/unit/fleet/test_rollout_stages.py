@@ -140,6 +140,14 @@ def test_a_stage_bakes_from_its_last_success() -> None:
     assert (names(over), over.course.stage, over.course.baking_since) == (["e000", "e001"], "eu", None)
 
 
+def test_nothing_bakes_while_someone_has_yet_to_begin() -> None:
+    """One whose time is up before its entry was written gets it again, and the bake is for it, too."""
+    waits = [CANARIES[0], *fleet(WELL, 2, "c", CANARY)[1:], *OTHERS]
+    decision = decide(BAKED, admitted("c001", minutes=60, facts=at("canary")), waits, NOW)
+    assert (names(decision), decision.course.baking_since) == (["c001"], None)
+    assert decision.admitted[0].since == NOW
+
+
 def test_it_bakes_again_for_who_comes_later() -> None:
     """Someone new in the stage moves first, and the time begins again after that."""
     facts = at("canary", baking=9 * MINUTE)

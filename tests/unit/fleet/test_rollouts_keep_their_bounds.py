@@ -100,6 +100,16 @@ ALL_APPROVED = Rollout(
     timeout="2m",
     windows=(RolloutWindow(days=("Mon-Fri",), from_="09:00", until="16:00", timezone="Europe/Berlin"),),
 )  # what someone goes back to is forgotten before that is written down
+IN_HALF_A_MINUTE = Rollout(
+    stages=(
+        RolloutStage(name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), bake="1m"),
+        RolloutStage(name="eu", selector=LabelSelector(match_labels={"region": "eu"}), bake="10m"),
+        RolloutStage(name="us", selector=LabelSelector(match_labels={"region": "us"}), max_concurrent=2, bake="10m"),
+    ),
+    max_concurrent="25%",
+    on_failure="Rollback",
+    timeout="30s",
+)  # in which an admitted canary's entry isn't written
 
 
 def disturbed(world: World, steps: int) -> World:
@@ -183,6 +193,7 @@ def test_all_end_at_the_newest_target(seed: int, size: int, policy: Rollout) -> 
 @few
 @example(seed=500, size=5, policy=WITH_ONE_AWAY, failing=0.05)
 @example(seed=30718, size=5, policy=ALL_APPROVED, failing=0.05)
+@example(seed=203045699, size=18, policy=IN_HALF_A_MINUTE, failing=0.05)
 @given(seed=seeds, size=sizes, policy=policies, failing=st.sampled_from([0.05, 0.3, 1.0]))
 def test_failures_stop_it(seed: int, size: int, policy: Rollout, failing: float) -> None:
     """With targets that fail here and there, all get there, or more have failed than may and no more move."""
