@@ -170,6 +170,7 @@ async def test_clusters_that_cannot_take_it_catch_up(fleet: Fleet, repository: R
     await asyncio.to_thread(agent.kill)
     await asyncio.to_thread(fleet.starling, "cluster", "cordon", "us-1", *hub)
     await asyncio.to_thread(fleet.starling, "cluster", "freeze", "eu-2", *hub)
+    await fleet.eventually(lambda: frozen(fleet, "eu-2", "away"), "eu-2 having heard that it is frozen")
     await fleet.patch("eu-2", "ConfigMap", "away", {"data": {"version": "hacked"}}, "default")
     try:
         await fleet.eventually(lambda: unreachable(fleet, "us-2"), "us-2 being unreachable")
@@ -184,6 +185,11 @@ async def test_clusters_that_cannot_take_it_catch_up(fleet: Fleet, repository: R
         await asyncio.to_thread(fleet.starling, "cluster", "activate", "us-1", "eu-2", *hub)
     await fleet.eventually(lambda: fleet.has("away", everywhere("2")), "all clusters having it")
     await fleet.eventually(lambda: fleet.rolled_out("away"), "the end")
+
+
+async def frozen(fleet: Fleet, cluster: str, name: str) -> bool:
+    """Whether a Sync on a cluster says that nothing may be done there."""
+    return "the cluster is frozen" in str((await fleet.get(cluster, "Sync", name))["status"])
 
 
 async def unreachable(fleet: Fleet, cluster: str) -> bool:
