@@ -139,7 +139,7 @@ MUTATIONS: Final = (
     Mutation("Continue ignored", "course", 'if beyond and policy.on_failure != "Continue":', "if beyond:"),
     Mutation("what failed is good", "course", "course = facts.course if failing else", "course ="),
     Mutation(
-        "what nobody is well with is good", "course", "or not any(tally.succeeded for tally in tallies):", "or False:"
+        "what nobody is well with is good", "course", "if not any(tally.succeeded for tally in tallies):", "if False:"
     ),
     Mutation(
         "what nobody got well with never ends", "course", "tally.succeeded or tally.failed for", "tally.succeeded for"

@@ -167,7 +167,7 @@ def _through_stages(facts: Facts, staged: Staged, tallies: Sequence[Tally], now:
 def _made_good(facts: Facts, tallies: Sequence[Tally]) -> Course:
     """The way with its target as the last good one, if anyone is well with it."""
     course = facts.course
-    if course.last_good == facts.target or not any(tally.succeeded for tally in tallies):
+    if not any(tally.succeeded for tally in tallies):
         return course
     others = tuple(each for each in course.failures if each.target != facts.target)
     return replace(course, last_good=facts.target, failures=others)

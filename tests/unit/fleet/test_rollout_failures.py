@@ -172,6 +172,13 @@ def test_what_came_round_is_good(others: list[Member], good: str) -> None:
     assert (course.last_good, course.failures) == (good, () if good == NEW else (failure,))
 
 
+def test_what_was_good_before_it_failed_is_made_good_again() -> None:
+    """A version that is wanted once more may fail this time; once it is through, that is no longer held against it."""
+    failure = RolloutFailure(target=NEW, at=NOW, clusters=("c000",))
+    facts = at("rest", last_good=NEW, failures=(failure,))
+    assert decide(POLICY, facts, fleet(THERE, 3), NOW).course.failures == ()
+
+
 def test_a_few_may_fail() -> None:
     """A target that failed on no more than may is through, and good, and says who failed."""
     members = [*fleet(FAILED, 1, "f"), *fleet(THERE, 9)]

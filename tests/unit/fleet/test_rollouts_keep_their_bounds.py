@@ -61,55 +61,55 @@ policies = st.builds(
     jitter=st.sampled_from(["0s", "0s", "3m"]),
     windows=windows,
 )
+CANARY, EU, US = (
+    LabelSelector(match_labels=labels) for labels in ({"ring": "canary"}, {"region": "eu"}, {"region": "us"})
+)
 WHATEVER_FAILS = Rollout(
     max_concurrent="100%",
     max_failures="20%",
     on_failure="Continue",
     windows=(RolloutWindow(from_="22:00", until="04:00", timezone="America/New_York"),),
-)  # so that a target ends before it is well
+)
+"""A target ends before it is well."""
+
 WITH_ONE_AWAY = Rollout(
     stages=(
-        RolloutStage(
-            name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), max_concurrent=2, bake="1m"
-        ),
-        RolloutStage(
-            name="eu", selector=LabelSelector(match_labels={"region": "eu"}), max_concurrent="10%", approval="Manual"
-        ),
+        RolloutStage(name="canary", selector=CANARY, max_concurrent=2, bake="1m"),
+        RolloutStage(name="eu", selector=EU, max_concurrent="10%", approval="Manual"),
     ),
     max_concurrent=5,
     max_failures="20%",
     unreachable="Wait",
     timeout="2m",
     jitter="3m",
-)  # that someone has the target tried again while a canary is away
+)
+"""A target is tried again while a canary is away."""
+
 ALL_APPROVED = Rollout(
     stages=(
-        RolloutStage(name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), approval="Manual"),
-        RolloutStage(
-            name="eu",
-            selector=LabelSelector(match_labels={"region": "eu"}),
-            bake="10m",
-            approval="Manual",
-            gate=RolloutGate(url="https://gate.test/"),
-        ),
-        RolloutStage(name="us", selector=LabelSelector(match_labels={"region": "us"}), approval="Manual"),
+        RolloutStage(name="canary", selector=CANARY, approval="Manual"),
+        RolloutStage(name="eu", selector=EU, bake="10m", approval="Manual", gate=RolloutGate(url="https://gate.test/")),
+        RolloutStage(name="us", selector=US, approval="Manual"),
     ),
     max_concurrent=1,
     on_failure="Rollback",
     supersede="Finish",
     timeout="2m",
     windows=(RolloutWindow(days=("Mon-Fri",), from_="09:00", until="16:00", timezone="Europe/Berlin"),),
-)  # what someone goes back to is forgotten before that is written down
+)
+"""What someone goes back to is forgotten before that is written down."""
+
 IN_HALF_A_MINUTE = Rollout(
     stages=(
-        RolloutStage(name="canary", selector=LabelSelector(match_labels={"ring": "canary"}), bake="1m"),
-        RolloutStage(name="eu", selector=LabelSelector(match_labels={"region": "eu"}), bake="10m"),
-        RolloutStage(name="us", selector=LabelSelector(match_labels={"region": "us"}), max_concurrent=2, bake="10m"),
+        RolloutStage(name="canary", selector=CANARY, bake="1m"),
+        RolloutStage(name="eu", selector=EU, bake="10m"),
+        RolloutStage(name="us", selector=US, max_concurrent=2, bake="10m"),
     ),
     max_concurrent="25%",
     on_failure="Rollback",
     timeout="30s",
-)  # in which an admitted canary's entry isn't written
+)
+"""The entry of an admitted canary isn't written in time."""
 
 
 def disturbed(world: World, steps: int) -> World:
