@@ -107,10 +107,12 @@ class Operations:
             return made
         try:
             wanted = await self.neighbours.rendered(unit, pruned, connection)
-        except StarlingError as error:  # applied can be all the same
+        except StarlingError as error:
             problem = Problem(error.reason, f"nothing is pruned: {error.message}", hint=error.hint or "")
+            if made.refusal is not None:  # nor can it be told whether this is a wrong path: nothing of it may come in
+                return replace(made, refusal=problem)
             kept = tuple(task for task in made.tasks if task.action is not Action.PRUNE)
-            return replace(made, tasks=kept, problems=(*made.problems, problem), refusal=None)
+            return replace(made, tasks=kept, problems=(*made.problems, problem))
         return plan(prepared, replace(snapshot, wanted=wanted), unit) if wanted else made
 
     def _owned(self, unit: Unit, connection: Connection) -> dict[ObjectKey, Record]:

@@ -284,11 +284,14 @@ def _reversed(removals: Iterable[Task]) -> tuple[Task, ...]:
 def _guard(
     prepared: Prepared, removals: Sequence[Task], snapshot: Snapshot, unit: Unit, plan_digest: str
 ) -> Problem | None:
-    """Refuse to delete all that a unit had: a wrong path or an empty render looks just like that."""
+    """Refuse to delete all that a unit had: a wrong path or an empty render looks just like that.
+
+    What isn't there counts as had: it may be gone only to be made anew, or what an operation that passed here was about
+    to make when it was cut short.
+    """
     pruned = [task for task in removals if task.action is Action.PRUNE]
     stay = snapshot.wanted | prepared.withheld | {each.key for each in prepared.desired}
-    had = (key for key, record in snapshot.owned.items() if record.live or record.manifest)
-    if not pruned or not stay.isdisjoint(had):  # what is to be made anew may just be gone
+    if not pruned or not stay.isdisjoint(snapshot.owned):
         return None
     if unit.allow_empty or unit.confirm == plan_digest:
         return None

@@ -109,6 +109,7 @@ async def test_the_next_process_carries_on(life: Life, seed: int) -> None:
 
 
 STAYS = "{apiVersion: v1, kind: ConfigMap, metadata: {name: stays}}"
+FIRST = '{apiVersion: v1, kind: ConfigMap, metadata: {name: first, annotations: {argocd.argoproj.io/sync-wave: "-1"}}}'
 GOES = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: goes}, spec: {podSelector: {}}}"
 
 
@@ -122,6 +123,18 @@ async def test_kinds_that_only_the_record_tells_of(life: Life) -> None:
     life.put_text(STAYS, msgspec.structs.replace(unit, revision="2"))
     await life.run()
     assert goes not in await place.found()
+
+
+async def test_the_one_thing_that_was_made_is_no_longer_wanted(life: Life) -> None:
+    """What a killed process was about to make counts as had, so that the guard takes this for no wrong path."""
+    place, unit = life.place, life.place.unit
+    foreign = (await place.found()).keys()
+    life.put_text(f"{STAYS}\n---\n{FIRST}", msgspec.structs.replace(unit, revision="1"))
+    await life.run(last_task=1)
+    assert {"first"} == {key.name for key in (await place.found()).keys() - foreign}
+    life.put_text(STAYS, msgspec.structs.replace(unit, revision="2"))
+    await life.run()
+    assert {"stays"} == {key.name for key in (await place.found()).keys() - foreign}
 
 
 async def removed(life: Life, rng: random.Random, policy: Literal["Prune", "Orphan"]) -> None:

@@ -63,6 +63,22 @@ async def test_the_other_can_not_be_rendered_for_now(scene: Scene, traffic: Traf
     assert [each for each in traffic.writes() if each.verb == "delete"] == []
 
 
+async def test_a_wrong_path_is_guarded_though_the_other_can_not_be_rendered(scene: Scene) -> None:
+    """Nothing of it is applied, else it would be what the unit has, and all that it had would go next."""
+    old = scene.render("old", config_map("had"))
+    new = scene.render("new", config_map("there"))
+    async with running_engine(scene):
+        await scene.synced(old, new)
+        scene.unread[new] = "{broken: ["
+        scene.render("old", config_map("wrong"))
+        status = await scene.until(old, lambda status: status.problems)
+        assert status.problems[0].message.startswith("nothing is pruned: ")
+        assert await scene.names() == {"had", "there"}
+        del scene.unread[new]
+        await scene.until(old, lambda status: [p.reason for p in status.problems] == ["WouldDeleteEverything"])
+        assert await scene.names() == {"had", "there"}
+
+
 async def test_what_nobody_renders_goes_when_the_other_can_be_asked_again(scene: Scene) -> None:
     """The prune was only put off."""
     old = scene.render("old", config_map("stays"), config_map("dropped"))

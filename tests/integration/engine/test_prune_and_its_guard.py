@@ -105,6 +105,10 @@ async def test_another_path_altogether_is_guarded_too(scene: Scene) -> None:
         scene.render("web", config_map("other"))
         await scene.until(unit, lambda status: status.problems)
         assert await scene.names() == {"a"}
+        assert [key.name for key in scene.status(unit).inventory] == ["a"]
+    async with running_engine(scene):
+        await scene.until(unit, lambda status: status.problems)
+        assert await scene.names() == {"a"}
         scene.render("web", config_map("other"), config_map("a"))
         await scene.synced(unit)
 

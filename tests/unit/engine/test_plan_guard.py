@@ -47,12 +47,12 @@ def test_one_object_that_stays_is_enough(objects: list[Desired], old: list[Recor
     assert made.refusal is None
 
 
-def test_a_missing_object_that_we_had_applied_is_enough() -> None:
-    """It may be gone only to be made anew; one that we never applied shows nothing of the path."""
+def test_a_missing_object_is_enough() -> None:
+    """It may be gone only to be made anew; or an operation that had passed the guard was cut short before it came."""
     lost = missing("lost")
     assert plan(prepared(desired("lost")), snapshot(lost, record("old")), UNIT).refusal is None
-    never = msgspec.structs.replace(lost, manifest="")
-    assert plan(prepared(desired("lost")), snapshot(never, record("old")), UNIT).refusal is not None
+    intended = msgspec.structs.replace(lost, manifest="")
+    assert plan(prepared(desired("lost")), snapshot(intended, record("old")), UNIT).refusal is None
 
 
 def test_what_deletes_nothing_is_no_matter_for_it() -> None:
