@@ -10,12 +10,22 @@ import heapq
 import math
 import random
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["SYSTEM_CLOCK", "Backoff", "Clock", "Slot", "Slots", "SystemClock", "Workqueue", "slim_tls_buffers"]
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Backoff",
+    "Clock",
+    "Slot",
+    "Slots",
+    "SystemClock",
+    "Workqueue",
+    "first_of",
+    "slim_tls_buffers",
+]
 
 TLS_BUFFER = 32 * 1024
 
@@ -58,6 +68,16 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+
+
+async def first_of(*waits: Awaitable[object]) -> None:
+    """Return when one of them does; the others are cancelled."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 @dataclass

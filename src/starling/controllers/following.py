@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from starling.aio import Backoff, Clock
+from starling.aio import Backoff, Clock, first_of
 from starling.api import ObjectMeta
 from starling.errors import StarlingError
 from starling.kube import (
@@ -111,13 +111,13 @@ class Step:
             try:
                 again = await self._work()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
-                await self._rest(self._after(error), self._at_once)
+                await first_of(self._clock.sleep(self._after(error)), self._at_once.wait())
                 self._wanted.set()
             else:
                 self._backoff.reset()
                 self._complained = ""
                 if again is not None:
-                    await self._rest(again, self._wanted)
+                    await first_of(self._clock.sleep(again), self._wanted.wait())
                     self._wanted.set()
 
     def _after(self, error: Exception) -> float:
@@ -129,14 +129,6 @@ class Step:
         level = logging.DEBUG if again or isinstance(error, Conflict) else logging.WARNING  # once, not every minute
         LOG.log(level, "%s: %s; tried again in %.1f s", self._name, error, wait)
         return max(wait, error.retry_after or 0.0) if isinstance(error, KubeError) else wait
-
-    async def _rest(self, seconds: float, until: asyncio.Event) -> None:
-        ends = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(until.wait())]
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for end in ends:
-                end.cancel()
 
 
 class Followed(Generic[T]):

@@ -74,7 +74,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """The connections to one API server. Mutable: holds the session and the current access."""
+    """The connections to one API server. Mutable: the session, the current access, whether the server answers."""
 
     def __init__(self, source: AccessSource, patience: Patience, clock: Clock) -> None:
         self.clock = clock
@@ -87,6 +87,17 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._connected: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._closed = False
+        self._answers = asyncio.Event()
+        self._answers.set()
+
+    @property
+    def away(self) -> bool:
+        """Whether the last request had no answer: for all that is known, none would have one."""
+        return not self._answers.is_set()
+
+    async def back(self) -> None:
+        """Wait until the server has answered someone, if it is away."""
+        await self._answers.wait()
 
     async def close(self) -> None:
         """End every connection, watches included; whatever is sent afterwards is refused."""
@@ -176,11 +187,14 @@ class Transport:
                 timeout=limits,
                 allow_redirects=False,
             )
+            if response.status < 500:  # else it may have been a gateway with nobody behind it
+                self._answers.set()
             if response.status < 300 or response.status == 304:
                 return response
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
+            self._answers.clear()
             raise _unreachable(request.action, access.server, error) from error
         if response.status < 400:
             target = response.headers.get("Location", "nowhere")

@@ -118,6 +118,12 @@ class Controller:
         """Have it reconciled that much later, unless it is to be sooner anyway."""
         self._queue.add_after(key, seconds)
 
+    def try_again(self) -> None:
+        """Have the keys that failed reconciled as soon as there is room: what was wrong may be no more."""
+        for key, backoff in self._backoffs.items():
+            backoff.reset()
+            self._queue.add(key)
+
     async def run(self) -> None:
         """Work until cancelled."""
         slots = Slots(self._at_once, self._patience)

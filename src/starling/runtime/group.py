@@ -42,11 +42,17 @@ class Group:
         """Whether all informers are in sync."""
         return all(informer.ready for informer in self.informers)
 
+    def _try_again(self) -> None:
+        """What failed while the API server was away needn't wait any longer."""
+        for controller in self.controllers:
+            controller.try_again()
+
     async def run(self) -> None:
         """Run until cancelled, or until one of them raises: then all end, and the error is raised."""
         try:
             async with asyncio.TaskGroup() as group:
                 for informer in self.informers:
+                    informer.when_back(self._try_again)
                     group.create_task(informer.run())
                 for informer in self.informers:
                     await informer.synced()

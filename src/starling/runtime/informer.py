@@ -56,6 +56,7 @@ class Informer(Generic[T]):
         self._options = options
         self._store = Store[T]()
         self._handlers: list[Callable[[T | None, T | None], None]] = []
+        self._when_back: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._trouble: KubeError | None = None
 
@@ -79,6 +80,10 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
         for item in tuple(self.items()):
             self._tell_one(handler, None, item)
+
+    def when_back(self, handler: Callable[[], None]) -> None:
+        """Have it told whenever the connection was lost and is back."""
+        self._when_back.append(handler)
 
     async def synced(self) -> None:
         """Wait until all that existed at the start is in."""
@@ -125,12 +130,18 @@ class Informer(Generic[T]):
                     LOG.warning("%s: what is known may be out of date: %s", self.resource, error)
                 self._trouble = error
             case Synced() | Resumed():
-                if self._trouble is not None:
-                    LOG.info("%s: followed again", self.resource)
-                self._trouble = None
+                self._well()
                 if isinstance(event, Synced):
                     self._store.caught_up(int(event.resource_version))
                     self._synced.set()
+
+    def _well(self) -> None:
+        if self._trouble is None:
+            return
+        LOG.info("%s: followed again", self.resource)
+        self._trouble = None
+        for handler in self._when_back:
+            handler()
 
     def _tell(self, changes: list[Change[T]]) -> None:
         for before, after in changes:

@@ -185,3 +185,26 @@ async def test_controllers_begin_when_everything_is_known(
         assert seen == [(Key(namespace, "a"), True)]
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_failed_is_tried_again_when_the_server_is_back(cluster: LocalCluster, namespace: str) -> None:
+    """Not only when its own time has come, which may be minutes later."""
+    async with Relay(cluster.port) as relay, Client(through(cluster, relay.port)) as client:
+        group = Group("test")
+        informer = group.informer(of(client, namespace))
+        done: list[Key] = []
+
+        async def reconcile(key: Key) -> None:
+            await client.once().raw("GET", "/version")
+            done.append(key)
+
+        controller = group.controller(Controller("test", reconcile, first_retry=3600, longest_retry=3600))
+        running = asyncio.create_task(group.run())
+        await until(lambda: informer.ready)
+        relay.cut()
+        controller.add(Key(namespace, "a"))
+        await until(lambda: controller.failing == 1 and informer.trouble is not None)
+        await relay.mend()
+        await until(lambda: done == [Key(namespace, "a")])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

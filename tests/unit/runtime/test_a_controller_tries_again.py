@@ -76,6 +76,29 @@ def test_errors_are_terminal_or_not_by_type(error: Exception, outcome: Outcome) 
     assert outcome_of(error) is outcome
 
 
+async def test_what_failed_is_tried_at_once_when_told_so() -> None:
+    """Its waits begin anew; who succeeded has no reason to come again."""
+    clock = VirtualClock()
+    script = Script(clock, None, *(Unreachable("get x", "away") for _ in range(6)))
+    controller = Controller("test", script, first_retry=1, longest_retry=300, clock=clock)
+    async with running(controller):
+        controller.add(A)
+        await passed(clock, 0.05)
+        controller.add(B)
+        await passed(clock, *[1.0] * 20)
+        failures = len(script.times)
+        assert controller.failing == 1
+        controller.try_again()
+        await passed(clock, 0.05, *[0.5] * 2)
+        assert len(script.times) == failures + 2
+        await passed(clock, *[1.0] * 20)
+        assert controller.failing == 0
+        before = len(script.times)
+        controller.try_again()
+        await passed(clock, 0.05)
+        assert len(script.times) == before
+
+
 async def test_a_failure_is_tried_again_later_each_time(caplog: pytest.LogCaptureFixture) -> None:
     """The waits double up to the longest, each shortened by half at most; a warning each time, without a traceback."""
     clock = VirtualClock()
