@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
         yield fleet
 
 
-@pytest.mark.parametrize("number", range(max(3, ROUNDS)))
+@pytest.mark.parametrize("number", range(max(2, ROUNDS)))
 async def test_killed_at_any_moment(fleet: Fleet, repository: Repository, number: int) -> None:
     """A version is rolled out, at times overtaken by another, while processes are killed and started again."""
     choose = random.Random(number)

@@ -40,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) 
         yield fleet
 
 
-@pytest.mark.parametrize("number", range(max(3, ROUNDS)))
+@pytest.mark.parametrize("number", range(max(2, ROUNDS)))
 async def test_killed_at_any_moment_of_a_staged_rollout(fleet: Fleet, repository: Repository, number: int) -> None:
     """A version goes through stages, at times overtaken by another, while the controller is killed again and again."""
     choose = random.Random(number)
