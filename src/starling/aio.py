@@ -70,11 +70,12 @@ class SystemClock:
 SYSTEM_CLOCK = SystemClock()
 
 
-async def first_of(*waits: Awaitable[object]) -> None:
-    """Return when one of them does; the others are cancelled."""
+async def first_of(*waits: Awaitable[object]) -> int:
+    """Return when one of them does, and which; the others are cancelled."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(number for number, task in enumerate(tasks) if task.done())
     finally:
         for task in tasks:
             task.cancel()

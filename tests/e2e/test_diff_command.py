@@ -161,16 +161,16 @@ def test_a_namespace_that_is_not_there(on: On, tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_not_encoded(on: On, tmp_path: Path) -> None:
-    """Exit code 2 with object, key and place, and without the value."""
+    """Exit code 3 with object, key and place, and without the value."""
     files = write(tmp_path, {"secret.yaml": SECRET.replace("stringData", "data") % "hunter22!"})
     wrong = on.run("diff", "-f", files, "--name", "encoded")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert (wrong.returncode, wrong.stdout) == (3, "")
     assert 'secret.yaml:1 (document 1): data["password"] of Secret secret is not base64' in wrong.stderr
     assert "hunter" not in wrong.stderr
 
 
 def test_what_cannot_be_applied(on: On, tmp_path: Path) -> None:
-    """A refusal and an unknown kind are errors, 3, told beside the difference; a broken file is 2."""
+    """A refusal and an unknown kind are errors, 3, told beside the difference; so is a broken file."""
     bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, labels: {a: 'no label'}}\n"
     nonsense = "apiVersion: nonsense.dev/v1\nkind: Nonsense\nmetadata: {name: it}\n"
     files = write(tmp_path, {"all.yaml": f"{bad}---\n{nonsense}---\n{config_map('f')}"})
@@ -179,4 +179,4 @@ def test_what_cannot_be_applied(on: On, tmp_path: Path) -> None:
     assert "ConfigMap diff/f (created)" in refused.stdout
     assert "error: ConfigMap diff/e: would be refused" in refused.stderr
     assert "the cluster doesn't serve Nonsense in nonsense.dev/v1" in refused.stderr
-    assert on.run("diff", "-f", "-", "--name", "bad", stdin="a: [").returncode == 2
+    assert on.run("diff", "-f", "-", "--name", "bad", stdin="a: [").returncode == 3

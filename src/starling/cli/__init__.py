@@ -32,8 +32,8 @@
     console      what goes to stdout (data) and to stderr (everything else)
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the answer is no (a difference, a
-failed rollout), 2 a wrong call or input (no such kubeconfig or context, too), 3 an error, 4 out of time, 130
-interrupted, 141 nobody reads the output, 143 ended by SIGTERM.
+failed rollout), 2 a wrong call or input (no such kubeconfig or context, too; 3 of a diff), 3 an error, 4 out of time,
+130 interrupted, 141 nobody reads the output, 143 ended by SIGTERM.
 """
 
 from starling.cli.main import main

@@ -12,7 +12,8 @@ from starling.cli.reports import refuse, tell_problems
 from starling.cli.units import Wanted
 from starling.engine import Problem
 from starling.engine.diff import Effect, ObjectDiff, document, render
-from starling.errors import OutOfTime
+from starling.errors import InputError, OutOfTime
+from starling.kube import ConfigError
 
 __all__ = ["diff"]
 
@@ -31,17 +32,19 @@ def diff(
 
     With -o json, one document: unit, different, objects (each with its effect and changes).
 
-    Exit codes: 0 nothing differs, 1 something does, 2 the manifests or the call are wrong, 3 something would be
-    refused or can't be told, 4 out of time.
+    Exit codes: 0 nothing differs, 1 something does, 2 the options are wrong, 3 files, kubeconfig or context are wrong,
+    something would be refused or can't be told, 4 out of time.
 
     starling diff -f ./web --name web --prune
     """
     limit = seconds(timeout)
-    materials = wanted.materials()
     try:
-        console.run(_diff(wanted, materials, limit, output))
+        console.run(_diff(wanted, wanted.materials(), limit, output))
     except TimeoutError:
         raise OutOfTime(f"the cluster couldn't be compared in {timeout}") from None
+    except (InputError, ConfigError) as error:  # 2 elsewhere; who asks for differences tells errors by 3 and up
+        console.error(error)
+        raise typer.Exit(3) from None
 
 
 async def _diff(wanted: Wanted, materials: Materials, limit: float, output: Output) -> None:

@@ -1,27 +1,28 @@
 """One object applied: its ignored fields settled, its earlier managers' fields taken over, replaced if it must be."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from starling.engine.adoption import adopt
+from starling.engine.annotations import kept
 from starling.engine.cache import Record, Seen
 from starling.engine.diff import is_immutability, quotes_secret
 from starling.engine.errors import NotOurs, Refused
 from starling.engine.fields import shared
 from starling.engine.ignoring import settle
+from starling.engine.order import Tier
 from starling.engine.ownership import mark, owner
 from starling.engine.plan import Task
 from starling.engine.prepare import Desired
-from starling.engine.prune import delete_object
+from starling.engine.prune import Deletion, delete_object
 from starling.engine.target import Target
 from starling.engine.unit import Drift
 from starling.errors import StarlingError
 from starling.kube import AlreadyExists, ApiError, Body, Conflict, Invalid, NotFound, Ref
 from starling.objects import ObjectKey
 
-__all__ = ["Applied", "apply_object", "create_object", "explained"]
+__all__ = ["Applied", "apply_object", "create_object", "explained", "replaceable", "settled"]
 
 TRIES = 5
 
@@ -50,9 +51,9 @@ async def apply_object(target: Target, task: Task) -> Applied:
             if met_others:
                 seen = await _adopted(target, ref, content, seen)
         except ApiError as error:
-            if not (target.unit.force and is_immutability(error)):
+            if not (target.unit.force and replaceable(desired) and is_immutability(error)):
                 raise
-            return await _replace(target, desired, ref)
+            return await _replace(target, desired, ref, error)
         target.cache.applied(ref.resource, seen, target.unit.id, desired.digest)
     co_owned = shared(desired.key, content, seen.metadata.managed_fields or ()) if met_others else ()
     return Applied(outcome, co_owned)
@@ -76,10 +77,17 @@ async def create_object(target: Target, task: Task) -> str:
     return "created" if body.created else "unchanged"
 
 
+def replaceable(desired: Desired) -> bool:
+    """Whether force may delete and recreate an object: not where all else in it, or of its kind, goes along."""
+    return desired.tier > Tier.DEFINITION
+
+
 def explained(error: ApiError, desired: Desired) -> StarlingError:
     """The refusal with the way out, where we know one that the server doesn't say, and without what is secret."""
     words, hint = error.message, error.hint
-    if is_immutability(error):
+    if is_immutability(error) and not replaceable(desired):
+        hint = "keep the field as it is; force doesn't recreate what everything in it, or of its kind, would go with"
+    elif is_immutability(error):
         hint = "force deletes and recreates the object; or keep the field as it is"
     elif "duplicate entries for key" in words:
         hint = (
@@ -102,30 +110,32 @@ async def _apply(target: Target, desired: Desired, ref: Ref) -> tuple[Body, dict
 
     Only who ignores some pays for the look, and for looking again when someone wrote in between.
     """
-    content = desired.manifest.content
-    if not (pointers := target.settings.ignored(target.unit, desired.key)):
+    if not target.settings.ignored(target.unit, desired.key):
+        content = desired.manifest.content
         return await target.writer.apply(ref, content), content
     for _ in range(TRIES - 1):
-        settled, version = await _settled(target, desired, ref, pointers)
-        metadata = {**settled["metadata"], **({"resourceVersion": version} if version else {})}
+        content, version = await settled(target, desired, ref)
+        metadata = {**content["metadata"], **({"resourceVersion": version} if version else {})}
         try:
-            return await target.writer.apply(ref, {**settled, "metadata": metadata}), settled
+            return await target.writer.apply(ref, {**content, "metadata": metadata}), content
         except Conflict:
             continue
-    settled, _ = await _settled(target, desired, ref, pointers)
-    return await target.writer.apply(ref, settled), settled
+    content, _ = await settled(target, desired, ref)
+    return await target.writer.apply(ref, content), content
 
 
-async def _settled(target: Target, desired: Desired, ref: Ref, pointers: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """The content with ignored fields as they are, and the version of the object that was looked at."""
+async def settled(target: Target, desired: Desired, ref: Ref) -> tuple[dict[str, Any], str]:
+    """The content with ignored fields as they are, and the version of the object that was looked at for that."""
     content = desired.manifest.content
+    if not (pointers := target.settings.ignored(target.unit, desired.key)):
+        return content, ""
     try:
         body = await target.reader.get(ref)
     except NotFound:
         return content, ""
     meta = body.decode(Seen).metadata
-    settled = settle(content, body.json(), meta.managed_fields or (), pointers)
-    return mark(settled, target.unit.id, desired.key, target.cache.label_key), meta.resource_version
+    as_they_are = settle(content, body.json(), meta.managed_fields or (), pointers)
+    return mark(as_they_are, target.unit.id, desired.key, target.cache.label_key), meta.resource_version
 
 
 async def _adopted(target: Target, ref: Ref, content: dict[str, Any], seen: Seen) -> Seen:
@@ -146,26 +156,34 @@ async def _adopted(target: Target, ref: Ref, content: dict[str, Any], seen: Seen
     return seen
 
 
-async def _replace(target: Target, desired: Desired, ref: Ref) -> Applied:
+async def _replace(target: Target, desired: Desired, ref: Ref, refusal: ApiError) -> Applied:
     """Delete and recreate; if the old one takes its time to go, the plan waits for it and comes back."""
     record = target.cache.get(desired.key)
     known = record is not None and record.live
-    gone = await delete_object(target, ref, record if known else await _nobodys(target, ref, desired.key))
-    if not gone and not known:  # no watch of ours tells when it goes
-        raise Refused(f"{desired.key} is being deleted, and will be made anew", hint="does a finalizer hold it?")
-    if not gone:
-        return Applied("deleted, to be made anew", going=True)
-    body: Body = await target.writer.apply(ref, desired.manifest.content)
-    target.cache.applied(ref.resource, body.decode(Seen), target.unit.id, desired.digest)
-    return Applied("replaced")
+    old = record if known else await _nobodys(target, ref, desired.key)
+    match await delete_object(target, ref, old, _is_kept):
+        case Deletion.LEFT:
+            raise Refused(refusal.message, hint="force doesn't delete it, for it is marked to be kept, or another's")
+        case Deletion.GOING if known:
+            return Applied("deleted, to be made anew", going=True)
+        case Deletion.GOING:  # no watch of ours tells when it goes
+            raise Refused(f"{desired.key} is being deleted, and will be made anew", hint="does a finalizer hold it?")
+        case Deletion.GONE:
+            body: Body = await target.writer.apply(ref, desired.manifest.content)
+            target.cache.applied(ref.resource, body.decode(Seen), target.unit.id, desired.digest)
+            return Applied("replaced")
 
 
-async def _nobodys(target: Target, ref: Ref, key: ObjectKey) -> Record | None:
-    """A record, of our own use only, of an object that no other unit owns; None if one does."""
+def _is_kept(record: Record) -> bool:
+    return record.kept
+
+
+async def _nobodys(target: Target, ref: Ref, key: ObjectKey) -> Record:
+    """A record, of our own use only, of an object that no watch of ours tells of: nobody's, as a rule."""
     meta = (await target.reader.get(ref)).decode(Seen).metadata
-    if owner(key, meta.labels, meta.annotations, target.cache.label_key) not in ("", target.unit.id):
-        return None
-    return Record(key, target.unit.id, uid=meta.uid, version=int(meta.resource_version))
+    annotations = meta.annotations or {}
+    owned_by = owner(key, meta.labels, annotations, target.cache.label_key) or target.unit.id
+    return Record(key, owned_by, uid=meta.uid, version=int(meta.resource_version), kept=kept(annotations))
 
 
 def _version(seen: Seen) -> int:

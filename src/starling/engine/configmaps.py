@@ -43,6 +43,10 @@ _CONFIG_MAPS: Final = Resource("", "v1", "ConfigMap", "configmaps", namespaced=T
 _TRIES: Final = 5
 
 
+class _AnothersRecord(EngineError):
+    """Where a unit's record would be there is that of another."""
+
+
 class _State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What is kept of a status besides its inventory."""
 
@@ -108,8 +112,14 @@ class ConfigMapStore:
 
     async def get(self, unit_id: str) -> StoredUnit | None:
         """One unit with what its record says; another process' unit is held, and None if it has no record."""
-        found = await self._read(unit_id)
-        if unit := self._units.get(unit_id):
+        unit = self._units.get(unit_id)
+        try:
+            found = await self._read(unit_id)
+        except _AnothersRecord:
+            if unit is not None:
+                raise
+            return None
+        if unit is not None:
             self._records.setdefault(unit_id, found)  # what we know stays: our next write finds out whose it is now
             return StoredUnit(unit, found.status if found is not None else UnitStatus())
         if found is None:
@@ -165,7 +175,7 @@ class ConfigMapStore:
             return None
         whose = found.metadata.annotations.get(UNIT_ANNOTATION, "")
         if whose != unit_id:
-            raise EngineError(
+            raise _AnothersRecord(
                 f"{ref} isn't the record of {unit_id}" + (f" but of {whose}" if whose else ""),
                 hint="give the unit another name, or its record another namespace",
             )

@@ -29,6 +29,7 @@ from starling.kube import (
     Selection,
     Synced,
     Unreachable,
+    Waits,
     watch,
 )
 from starling.objects import GroupVersionKind, ObjectKey
@@ -136,6 +137,11 @@ class Connection:
         """What is known of the kinds that were wanted."""
         return self._answers.resources
 
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """The name that a CRD of each of these groups and kinds has."""
+        served = self._answers.resources.values()
+        return {(each.group, each.kind): f"{each.plural}.{each.group}" for each in served}
+
     def unserved(self) -> dict[GroupVersionKind, NotServed]:
         """What was said of the kinds that the cluster doesn't serve."""
         return self._answers.unserved
@@ -175,12 +181,12 @@ class Connection:
 
     async def _ask(self) -> None:
         """Answer what is wanted, one question after the other, however long the cluster is away."""
-        backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        waits = self._waits()
         while not self._there:
-            self._there = await self._answered(self.client.discovery.resources(), backoff)
+            self._there = await self._answered(self.client.discovery.resources(), waits)
         while True:
             for kind in tuple(self._wanted):
-                if await self._answered(self._find(kind), backoff):
+                if await self._answered(self._find(kind), waits):
                     self._wanted.discard(kind)
             if self._wanted:
                 continue
@@ -188,17 +194,20 @@ class Connection:
             self._something_wanted.clear()
             await self._something_wanted.wait()
 
-    async def _answered(self, question: Awaitable[object], backoff: Backoff) -> bool:
+    def _waits(self) -> Waits:
+        return Waits(self.client.transport, Backoff(limit=ASKED_AGAIN_WITHIN))
+
+    async def _answered(self, question: Awaitable[object], waits: Waits) -> bool:
         """Whether there is an answer; if there is none, that is told, and some time passes."""
         try:
             await question
         except KubeError as error:
             self._asking_failed = error
             self._tell()
-            await self._clock.sleep(backoff.next())
+            await waits.after(error)
             return False
         self._asking_failed = None
-        backoff.reset()
+        waits.reset()
         return True
 
     async def _ask_about_unserved(self) -> None:
@@ -294,14 +303,14 @@ class Connection:
         record = self.cache.get(key)
         if record is None or record.uid != packed(deleted.uid):
             return
-        backoff = Backoff(limit=ASKED_AGAIN_WITHIN)
+        waits = self._waits()
         while record.manifest:
             try:
                 seen = (await self.client.get(resource.ref(key.name, key.namespace))).decode(Seen)
             except NotFound:
                 break
-            except Unreachable:
-                await self._clock.sleep(backoff.next())
+            except Unreachable as error:
+                await waits.after(error)
             else:
                 self.cache.see(resource, seen)
                 return

@@ -281,7 +281,8 @@ class Engine:
             state.remember(stored.status)
             state.wrote(stored.status)
         if known is not None and known.deleting and state.unit is not None and not state.unit.deleting:
-            state.removed = False  # someone thought better of it, or made it anew
+            state.removed = False  # someone thought better of it, or made it anew: all of its way is to come
+            state.operation = None
             state.put_off(self._clock.monotonic())
         if known != state.unit:
             state.look = True

@@ -20,7 +20,7 @@ from starling.engine.fields import attribute
 from starling.engine.ignoring import left_out
 from starling.engine.inventory import baseline
 from starling.engine.neighbours import Neighbours
-from starling.engine.plan import Action, Plan, Snapshot, Task, plan, plan_removal
+from starling.engine.plan import Action, Plan, Snapshot, Task, dropped, plan, plan_removal
 from starling.engine.prepare import UNKNOWN_KIND, Prepared, kinds_needed, prepare
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings
 from starling.engine.state import UnitState, status_of
@@ -99,21 +99,16 @@ class Operations:
             others=await self._owners(unit, connection, prepared),
             resting=state.contention.resting(now),
             unseen=connection.unseen(),
+            definitions=connection.definitions(),
             operation=state.operation,
             everything=now >= state.due,
         )
-        made = plan(prepared, snapshot, unit)
-        if not (pruned := _keys(made, Action.PRUNE)):
-            return made
+        gone = dropped(prepared, snapshot) if unit.prune else frozenset()
         try:
-            wanted = await self.neighbours.rendered(unit, pruned, connection)
+            wanted = await self.neighbours.rendered(unit, gone, connection) if gone else gone
         except StarlingError as error:
-            problem = Problem(error.reason, f"nothing is pruned: {error.message}", hint=error.hint or "")
-            if made.refusal is not None:  # nor can it be told whether this is a wrong path: nothing of it may come in
-                return replace(made, refusal=problem)
-            kept = tuple(task for task in made.tasks if task.action is not Action.PRUNE)
-            return replace(made, tasks=kept, problems=(*made.problems, problem))
-        return plan(prepared, replace(snapshot, wanted=wanted), unit) if wanted else made
+            return _unpruned(plan(prepared, snapshot, unit), error)
+        return plan(prepared, replace(snapshot, wanted=wanted), unit)
 
     def _owned(self, unit: Unit, connection: Connection) -> dict[ObjectKey, Record]:
         """The unit's objects, those left out that the settings leave alone."""
@@ -182,12 +177,14 @@ class Operations:
             operation = msgspec.structs.replace(operation, phase=Phase.RUNNING, message="", finished_at=None)
         state.operation, state.problems, state.waiting = operation, (), None
         renewed = [task.key for task in todo.work if task.renews and task.key is not None]
-        new = {key: "" for key in renewed if connection.cache.get(key) is None}
-        state.excuse(renewed, connection.cache.owned(unit.id))
+        owned = connection.cache.owned(unit.id)
+        new = {key: "" for key in renewed if key not in owned}  # of these, some are another unit's until they are ours
+        state.excuse(renewed, owned)
         connection.cache.expect(unit.id, new, as_left=False)
         if new or (renewed and state.baseline) or (comes_in and todo.work):
             state.baseline = "" if renewed else state.baseline
-            await self.write(state, status_of(state, connection.cache.owned(unit.id), self.clock.monotonic()))
+            status = status_of(state, connection.cache.owned(unit.id), self.clock.monotonic())
+            await self.write(state, msgspec.structs.replace(status, inventory={**new, **status.inventory}))
 
     def _end(
         self, state: UnitState, connection: Connection, outcome: Outcome, problems: Sequence[Problem] = ()
@@ -264,7 +261,8 @@ class Operations:
         owned = self._owned(unit, connection)
         live = frozenset(key for key, record in owned.items() if record.live)
         wanted = await self.neighbours.rendered(unit, live, connection) if live else live
-        todo = await self._allowed(unit, plan_removal(owned, unit, wanted))
+        snapshot = Snapshot(owned, wanted=wanted, definitions=connection.definitions())
+        todo = await self._allowed(unit, plan_removal(snapshot, unit))
         outcome = await execute(todo, self.target(unit, connection), tell)
         self.neighbours.released(_keys(todo, Action.RELEASE))
         state.waiting = outcome.waiting
@@ -287,6 +285,20 @@ def _unit(state: UnitState) -> Unit:
     if state.unit is None:
         raise AssertionError  # only units that were read are operated on
     return state.unit
+
+
+def _unpruned(made: Plan, error: StarlingError) -> Plan:
+    """The plan without its prunes: it can't be told what has moved to other units.
+
+    Nor can it be told whether what would delete everything is a wrong path: nothing of that may come in.
+    """
+    kept = tuple(task for task in made.tasks if task.action is not Action.PRUNE)
+    if made.refusal is None and len(kept) == len(made.tasks):
+        return made
+    problem = Problem(error.reason, f"nothing is pruned: {error.message}", hint=error.hint or "")
+    if made.refusal is not None:
+        return replace(made, refusal=problem)
+    return replace(made, tasks=kept, problems=(*made.problems, problem))
 
 
 def _keys(todo: Plan, action: Action) -> frozenset[ObjectKey]:

@@ -5,10 +5,10 @@ from typing import Final
 
 from starling.objects import ObjectKey
 
-__all__ = ["CRD", "Tier", "sort_key", "tier"]
-
+__all__ = ["CRD", "NAMESPACE", "Tier", "sort_key", "tier"]
 
 CRD: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+NAMESPACE: Final = ("", "Namespace")
 
 
 class Tier(enum.IntEnum):

@@ -5,20 +5,20 @@ plan is data: dry-run, command line and execution share it.
 """
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.order import CRD, Tier, tier
+from starling.engine.order import CRD, NAMESPACE, Tier, tier
 from starling.engine.ownership import may_take
 from starling.engine.prepare import Desired, Prepared
 from starling.engine.unit import Operation, Phase, Problem, Unit
 from starling.objects import ObjectKey, digest
 
-__all__ = ["DOUBTED", "MISSING", "NEW", "Action", "Plan", "Snapshot", "Task", "met", "plan", "plan_removal"]
+__all__ = ["DOUBTED", "MISSING", "NEW", "Action", "Plan", "Snapshot", "Task", "dropped", "met", "plan", "plan_removal"]
 
 END_OF_WAVE = len(Tier)
 NEW: Final = "new"
@@ -84,7 +84,8 @@ class Snapshot:
 
     `owned` are the unit's records; `others` the owners of desired objects that aren't its own, with whether that owner
     still renders the object; `wanted` what other units of its namespace render; `resting` what isn't repaired for now;
-    `unseen` the groups and kinds of which it isn't known what is there.
+    `unseen` the groups and kinds of which it isn't known what is there; `definitions` the names that CRDs of groups
+    and kinds have.
     """
 
     owned: Mapping[ObjectKey, Record]
@@ -92,6 +93,7 @@ class Snapshot:
     wanted: frozenset[ObjectKey] = frozenset()
     resting: frozenset[ObjectKey] = frozenset()
     unseen: frozenset[tuple[str, str]] = frozenset()
+    definitions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     operation: Operation | None = None
     everything: bool = False
 
@@ -133,9 +135,9 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
             case Task() as task:
                 work.append(task)
     removals = _removals(prepared, snapshot, unit)
-    needed = _needed(prepared)
-    problems += [_still_needed(task, needed) for task in removals if _name_of_crd(task) in needed]
-    removals = [task for task in removals if _name_of_crd(task) not in needed]
+    needed = _holders(_desired(prepared), removals, snapshot.definitions)
+    problems += [_still_needed(task.key, needed[task.key]) for task in removals if task.key in needed]
+    removals = _sparing([task for task in removals if task.key not in needed], snapshot.definitions)
     plan_digest = digest([prepared.digest, sorted(_meant(task) for task in removals if task.action is Action.PRUNE)])
     gated = not _done(snapshot.operation, prepared.digest)
     repairs = tuple(task for task in work if not (gated and task.renews))
@@ -153,17 +155,24 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
     )
 
 
-def plan_removal(owned: Mapping[ObjectKey, Record], unit: Unit, wanted: frozenset[ObjectKey] = frozenset()) -> Plan:
+def plan_removal(snapshot: Snapshot, unit: Unit) -> Plan:
     """What to do when the unit itself goes: take everything along, or leave it without our marks.
 
     What other units of its namespace render is left to them.
     """
+    wanted = snapshot.wanted
     orphan = unit.deletion_policy == "Orphan"
     reason = "the unit is removed and leaves its objects" if orphan else "the unit is removed"
-    live = [record for record in owned.values() if record.live]
+    live = [record for record in snapshot.owned.values() if record.live]
     left = [_release(record, "another unit renders it now") for record in live if record.key in wanted]
     taken = [_removal(record, reason, orphan=orphan) for record in live if record.key not in wanted]
-    return Plan(tasks=_reversed([*left, *taken]))
+    return Plan(tasks=_reversed(_sparing([*left, *taken], snapshot.definitions)))
+
+
+def dropped(prepared: Prepared, snapshot: Snapshot) -> frozenset[ObjectKey]:
+    """What the unit has and no longer wants, as far as it is there."""
+    live = {key for key, record in snapshot.owned.items() if record.live}
+    return frozenset(live - _desired(prepared))
 
 
 def met(wait: Task, records: Mapping[ObjectKey, Record]) -> bool:
@@ -215,7 +224,7 @@ def _task(desired: Desired, record: Record | None, reason: str) -> Task:
 
 def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
     """What becomes of objects that are no longer desired; what a manifest with a problem may mean is still desired."""
-    desired = {each.key for each in prepared.desired} | prepared.withheld
+    desired = _desired(prepared)
     found = []
     for key, record in snapshot.owned.items():
         if key in desired or (not record.live and (key.group, key.kind) in snapshot.unseen):
@@ -233,26 +242,59 @@ def _removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> list[Task]:
     return found
 
 
-def _needed(prepared: Prepared) -> dict[str, ObjectKey]:
-    """The names of CRDs without which something desired couldn't be there, with an example."""
-    served = [each for each in prepared.desired if each.resource is not None and each.key.group]
-    return {f"{each.resource.plural}.{each.key.group}": each.key for each in served if each.resource is not None}
+def _desired(prepared: Prepared) -> frozenset[ObjectKey]:
+    """What is wanted, or may be meant by a manifest with a problem."""
+    return prepared.withheld.union(each.key for each in prepared.desired)
 
 
-def _name_of_crd(task: Task) -> str:
-    """The CRD that a task would prune; "" if it is something else."""
-    key = task.key
-    return key.name if task.action is Action.PRUNE and key is not None and (key.group, key.kind) == CRD else ""
+def _holders(
+    keys: Iterable[ObjectKey], removals: Iterable[Task], definitions: Mapping[tuple[str, str], str]
+) -> dict[ObjectKey | None, ObjectKey]:
+    """The namespaces and CRDs among what is to be pruned that would take one of these objects along, with the first."""
+    pruned = {task.key for task in removals if task.action is Action.PRUNE and task.tier <= Tier.DEFINITION}
+    if not pruned:
+        return {}
+    held = ((holder, key) for key in sorted(keys, reverse=True) for holder in _holding(key, definitions))
+    return {holder: key for holder, key in held if holder in pruned}
 
 
-def _still_needed(task: Task, needed: Mapping[str, ObjectKey]) -> Problem:
-    example = needed[_name_of_crd(task)]
+def _holding(key: ObjectKey, definitions: Mapping[tuple[str, str], str]) -> Iterator[ObjectKey]:
+    """What an object goes along with."""
+    if key.namespace:
+        yield ObjectKey(*NAMESPACE, "", key.namespace)
+    if name := definitions.get((key.group, key.kind)):
+        yield ObjectKey(*CRD, "", name)
+
+
+def _still_needed(holder: ObjectKey | None, example: ObjectKey) -> Problem:
+    definition = holder is not None and (holder.group, holder.kind) == CRD
+    place, all_of_it = ("of its kind", "every object of that kind") if definition else ("in it", "everything in it")
     return Problem(
         "StillNeeded",
-        f"{task.key} is no longer in the manifests, but {example}, which is of its kind, is",
-        task.key,
-        "pruning it would delete every object of that kind: put it back, or take those out too",
+        f"{holder} is no longer in the manifests, but {example}, which is {place}, is",
+        holder,
+        f"pruning it would delete {all_of_it}: put it back, or take those out too; "
+        "or have it left, by the annotation kustomize.toolkit.fluxcd.io/prune: disabled on it",
     )
+
+
+def _sparing(removals: Sequence[Task], definitions: Mapping[tuple[str, str], str]) -> list[Task]:
+    """The removals, such that nothing takes along what stays: its namespace and its CRD stay too, without our marks."""
+    needed = _holders((task.key for task in removals if task.key is not None and _stays(task)), removals, definitions)
+    return [
+        replace(task, action=Action.ORPHAN, reason=f"{task.reason}, but {needed[task.key]} stays, and would go along")
+        if task.key in needed
+        else task
+        for task in removals
+    ]
+
+
+def _stays(task: Task) -> bool:
+    """Whether someone wants an object to be there when its unit has let go of it; who controls one needn't."""
+    record = task.record
+    if record is None or not record.live or record.readiness is Readiness.TERMINATING:
+        return False
+    return task.action is Action.RELEASE or (task.action is Action.ORPHAN and record.kept)
 
 
 def _release(record: Record, reason: str) -> Task:
@@ -287,11 +329,10 @@ def _guard(
     """Refuse to delete all that a unit had: a wrong path or an empty render looks just like that.
 
     What isn't there counts as had: it may be gone only to be made anew, or what an operation that passed here was about
-    to make when it was cut short.
+    to make when it was cut short. What another unit took over says nothing of this one's path.
     """
     pruned = [task for task in removals if task.action is Action.PRUNE]
-    stay = snapshot.wanted | prepared.withheld | {each.key for each in prepared.desired}
-    if not pruned or not stay.isdisjoint(snapshot.owned):
+    if not pruned or not _desired(prepared).isdisjoint(snapshot.owned):
         return None
     if unit.allow_empty or unit.confirm == plan_digest:
         return None

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from starling.engine.adoption import adopted
+from starling.engine.apply import replaceable, settled
 from starling.engine.diff import Apply, Effect, ObjectDiff, diff_added, diff_object, diff_removed
 from starling.engine.plan import DOUBTED, MISSING, NEW, Action, Plan, Task
 from starling.engine.prepare import Desired, Prepared
@@ -61,15 +62,21 @@ class Preview:
         return None
 
     async def _applied(self, task: Task, desired: Desired) -> ObjectDiff:
-        content, key = desired.manifest.content, desired.key
+        key = desired.key
         if desired.resource is None:
             if key.namespace not in self._namespaces and not await self._is_there(key.namespace):
                 message = f"there is no namespace {key.namespace}"
                 return ObjectDiff(key=key, effect=Effect.REFUSED, message=message)
-            return diff_added(content, f"the cluster doesn't serve {desired.manifest.gvk} yet; shown as written")
+            return diff_added(
+                desired.manifest.content, f"the cluster doesn't serve {desired.manifest.gvk} yet; shown as written"
+            )
         takes_over = task.first_contact and task.action is Action.APPLY
-        how = Apply(further=adopted if takes_over else None, force=self.target.unit.force, namespaces=self._namespaces)
-        return await diff_object(self.target.writer, desired.resource.ref(key.name, key.namespace), content, how=how)
+        kept = task.record is not None and task.record.kept
+        force = self.target.unit.force and replaceable(desired) and not kept
+        how = Apply(further=adopted if takes_over else None, force=force, namespaces=self._namespaces)
+        ref = desired.resource.ref(key.name, key.namespace)
+        content, _ = await settled(self.target, desired, ref)
+        return await diff_object(self.target.writer, ref, content, how=how)
 
     @cached_property
     def _namespaces(self) -> frozenset[str]:

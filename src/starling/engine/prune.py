@@ -1,6 +1,7 @@
 """One object deleted, or left without our marks; never another than the one that was meant."""
 
-from collections.abc import Mapping
+import enum
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,9 +14,17 @@ from starling.engine.uids import text
 from starling.kube import FIELD_MANAGER, Conflict, DeleteOptions, Invalid, NotFound, NotServed, Ref
 from starling.objects import ObjectKey
 
-__all__ = ["delete_object", "orphan_object", "prune_object"]
+__all__ = ["Deletion", "delete_object", "orphan_object", "prune_object"]
 
 TRIES = 5
+
+
+class Deletion(enum.Enum):
+    """What came of a deletion: a finalizer or a grace period may hold an object; or it may not be deleted any more."""
+
+    GONE = enum.auto()
+    GOING = enum.auto()
+    LEFT = enum.auto()
 
 
 async def prune_object(target: Target, task: Task) -> str:
@@ -31,39 +40,57 @@ async def prune_object(target: Target, task: Task) -> str:
         return "gone"
     async with target.writing(record.key):
         target.cache.disown(record.key)
-        if not record.marked:
-            return "left"  # someone took our marks off since it was planned
-        gone = await delete_object(target, ref, record)
-    return "pruned" if gone else "being deleted"
+        deletion = await delete_object(target, ref, record, _is_spared)
+    match deletion:
+        case Deletion.GONE:
+            return "pruned"
+        case Deletion.GOING:
+            return "being deleted"
+        case Deletion.LEFT:
+            return await _let_go(target, task, record.key)
 
 
-async def delete_object(target: Target, ref: Ref, record: Record | None) -> bool:
-    """Delete the object that the record means, in the state that it knows; whether it is gone already.
+def _is_spared(record: Record) -> bool:
+    """Whether an object mustn't be pruned, whatever was so when that was planned."""
+    return not record.marked or record.kept or record.controlled
 
-    An object that has changed since is looked at again: it may belong to another by now.
+
+async def _let_go(target: Target, task: Task, key: ObjectKey) -> str:
+    """Leave an object that was to be pruned: as another's, as nobody's, or without our marks."""
+    current = target.cache.get(key)
+    if current is not None and current.owner == target.unit.id and current.marked:
+        return await orphan_object(target, task)
+    if current is not None and current.owner == target.unit.id:
+        target.cache.disown(key)
+    return "left"
+
+
+async def delete_object(target: Target, ref: Ref, record: Record | None, spared: Callable[[Record], bool]) -> Deletion:
+    """Delete the object that the record means, in the state that it knows.
+
+    An object that has changed since is looked at again: it may belong to another by now, or may have to be `spared`.
     """
     for attempt in range(TRIES):
         current = record if attempt == 0 else await _look(target, ref)
-        if current is None or not current.live or current.owner != target.unit.id:
-            return True
-        if attempt and not current.marked:  # someone took our marks off meanwhile: it isn't ours to take
-            target.cache.disown(current.key)
-            return True
+        if current is None or not current.live:
+            return Deletion.GONE
+        if current.owner != target.unit.id or spared(current):
+            return Deletion.LEFT
         try:
             options = DeleteOptions(uid=text(current.uid), resource_version=str(current.version))
             body = await target.writer.delete(ref, options)
         except NotFound:
             target.cache.gone(current.key, current.uid)
-            return True
+            return Deletion.GONE
         except Conflict:
             if attempt + 1 == TRIES:
                 raise
             continue
         if body.decode(_Deleted).metadata.deletion_timestamp:
-            return False  # a finalizer or a grace period holds it; the watch tells when it goes
+            return Deletion.GOING  # the watch tells when it goes
         target.cache.gone(current.key, current.uid)
-        return True
-    return False
+        return Deletion.GONE
+    return Deletion.GOING
 
 
 async def orphan_object(target: Target, task: Task) -> str:
@@ -73,30 +100,34 @@ async def orphan_object(target: Target, task: Task) -> str:
     try:
         ref = await target.preferred_ref(record.key)
         async with target.writing(record.key):
-            await _strip(target, ref, record.key)
+            ours = await _strip(target, ref, record.key)
     except NotFound as error:
         if isinstance(error, NotServed) and error.down:
             raise
         target.cache.disown(record.key)
         target.cache.gone(record.key, record.uid)
         return "gone"
+    if not ours:
+        return "left"
     target.cache.drop(record.key)
     return "orphaned"
 
 
-async def _strip(target: Target, ref: Ref, key: ObjectKey) -> None:
+async def _strip(target: Target, ref: Ref, key: ObjectKey) -> bool:
+    """Take our marks off an object, unless it is another unit's: whether it wasn't."""
     for attempt in range(TRIES):
         seen = (await target.reader.get(ref)).decode(Seen)
         meta = seen.metadata
         if owner(key, meta.labels, meta.annotations, target.cache.label_key) not in ("", target.unit.id):
-            return
+            return False
         try:
             await target.writer.json_patch(ref, stripping(seen, target.cache.label_key))
         except (Conflict, Invalid):  # it has changed in between
             if attempt + 1 == TRIES:
                 raise
         else:
-            return
+            break
+    return True
 
 
 def stripping(seen: Seen, label_key: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@
     transport    connections, retries, errors as types
     client       the verbs: get, list, create, apply, patch, delete, as ourselves or as someone else
     discovery    which kinds a cluster serves
+    waits        how long to wait before something is tried again
     watch        list + watch as one iterator that survives whatever happens to the connection
     resources    Resource, Ref, Selection: how things are addressed; Body and Listing: what comes back
     errors       the error types
@@ -44,6 +45,7 @@ from starling.kube.errors import (
 )
 from starling.kube.resources import Body, Identity, Listing, Metadata, Named, Ref, Resource, Selection
 from starling.kube.transport import Patience
+from starling.kube.waits import Waits
 from starling.kube.watch import (
     Changed,
     Deleted,
@@ -102,6 +104,7 @@ __all__ = [
     "Unread",
     "Unreadable",
     "Untrusted",
+    "Waits",
     "WatchOptions",
     "default_access",
     "in_cluster",

@@ -28,7 +28,7 @@ from typing import Generic, Protocol, TypeVar
 import aiohttp
 import msgspec
 
-from starling.aio import Backoff, first_of
+from starling.aio import Backoff
 from starling.kube.client import EVERYTHING, PAGE_SIZE, Client
 from starling.kube.errors import (
     BadRequest,
@@ -44,6 +44,7 @@ from starling.kube.errors import (
     api_error,
 )
 from starling.kube.resources import HasMetadata, Named, Resource, Selection, Unread, decode, decode_object
+from starling.kube.waits import Waits
 
 __all__ = [
     "Changed",
@@ -160,14 +161,14 @@ async def watch(
             raise
         except Gone as error:
             state.position = ""
-            await state.wait(error)
+            await state.waits.after(error)
         except KubeError as error:
             if isinstance(error, HOPELESS) and not state.may_recover():
                 raise
             if error.history_went_back:
                 state.position = ""
             yield state.interrupt(error)
-            await state.wait(error)
+            await state.waits.after(error)
 
 
 class _Line(msgspec.Struct):
@@ -207,8 +208,7 @@ class _Told:
 class _Watch(Generic[T]):
     """Where one watch stands. Mutable: `_memory` is what the consumer knows, `position` where the stream resumes.
 
-    `_unread` has the resourceVersion of each object that can't be read, so that it is told once. `_lost` is whether the
-    last try had no answer, `_called` whether a wait ended early since a stream has lasted.
+    `_unread` has the resourceVersion of each object that can't be read, so that it is told once.
     """
 
     def __init__(
@@ -229,11 +229,9 @@ class _Watch(Generic[T]):
         self.position = ""
         self.synced = False
         self._interrupted = False
-        self._lost = False
-        self._called = False
         self._clock = client.transport.clock
         self._began = self._clock.monotonic()
-        self._backoff = Backoff(options.first_wait, options.longest_wait)
+        self.waits = Waits(client.transport, Backoff(options.first_wait, options.longest_wait))
         self._decoder = msgspec.json.Decoder(into)
         self._memory = memory
         self._unread: dict[tuple[str, str], str] = {}
@@ -246,25 +244,6 @@ class _Watch(Generic[T]):
     def may_recover(self) -> bool:
         """Whether a refusal may be that of a server which is only starting."""
         return self.synced or self._clock.monotonic() - self._began < self.options.start_up
-
-    async def wait(self, error: KubeError | None = None) -> None:
-        """Wait before the next try: longer each time until a stream has lasted, and as long as the server asks.
-
-        Who waits for a server that is away is called when it answers anyone; once, for it may be only us whom it
-        doesn't answer. One that was away and is starting refuses for a moment what it will allow.
-        """
-        transport = self.client.transport
-        lost = isinstance(error, Unreachable)
-        if self._lost and not lost:
-            self._backoff.reset()
-        self._lost = lost
-        asked = (error.retry_after if error is not None else None) or 0.0
-        time = self._clock.sleep(max(self._backoff.next(), asked))
-        if lost and transport.away and not self._called:
-            await first_of(time, transport.back())
-            self._called = not transport.away
-        else:
-            await time
 
     def resume(self) -> list[Event[T]]:
         """Tell that the connection is back, if it was lost."""
@@ -324,10 +303,9 @@ class _Watch(Generic[T]):
             raise Unreachable(action, str(error) or type(error).__name__) from error
         finally:
             if lasted := self._clock.monotonic() - opened >= SHORT_STREAM:
-                self._backoff.reset()
-                self._called = False
+                self.waits.reset()
         if not lasted:
-            await self.wait()  # something keeps ending our streams at once: don't ask in a circle
+            await self.waits.after()  # something keeps ending our streams at once: don't ask in a circle
 
     def _read(self, line: bytes, action: str) -> list[Event[T]]:
         told = decode(_LINE, line, action)

@@ -228,7 +228,8 @@ class _Builder:
     def alias(self, event: _Node) -> None:
         anchored = self.anchors.get(str(event.anchor))
         if anchored is None:
-            raise Refused(f"alias *{event.anchor} has no anchor before it", event.start_mark)
+            # It isn't named: it may be a password that nobody put into quotes.
+            raise Refused("an alias has no anchor before it; a text that begins with * needs quotes", event.start_mark)
         if not anchored.closed:
             raise Refused(f"anchor &{event.anchor} contains itself", event.start_mark)
         self.nodes += 1 + anchored.nodes

@@ -12,7 +12,7 @@ import msgspec
 from starling.aio import SYSTEM_CLOCK, Backoff, Clock, Slot, Slots, Workqueue
 from starling.api import SchemaError
 from starling.errors import InputError, StarlingError
-from starling.kube import Conflict, KubeError
+from starling.kube import Conflict, KubeError, ServerError, Unreachable
 from starling.runtime.store import Key
 
 __all__ = ["BUCKETS", "Controller", "Durations", "Outcome", "Result", "outcome_of"]
@@ -75,7 +75,8 @@ class Controller:
     """Has `reconcile` called for each key that is added: with one key never twice at a time, with `at_once` keys.
 
     A reconcile that takes longer than `patience` while others wait isn't counted among these, so that one silent
-    cluster holds up nobody. Mutable: the queue, each failing key's backoff, counters. Runs once.
+    cluster holds up nobody. Mutable: the queue, each failing key's backoff and whether it failed for want of a server,
+    counters. Runs once.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Controller:
         self._clock = clock
         self._queue = Workqueue[Key](clock)
         self._backoffs: dict[Key, Backoff] = {}
+        self._cut_off: set[Key] = set()
 
     def __len__(self) -> int:
         """How many keys wait, those for a later time left out."""
@@ -119,9 +121,9 @@ class Controller:
         self._queue.add_after(key, seconds)
 
     def try_again(self) -> None:
-        """Have the keys that failed reconciled as soon as there is room: what was wrong may be no more."""
-        for key, backoff in self._backoffs.items():
-            backoff.reset()
+        """Have the keys that a server had no answer for reconciled as soon as there is room: it may be back."""
+        for key in self._cut_off:
+            self._backoffs[key].reset()
             self._queue.add(key)
 
     async def run(self) -> None:
@@ -152,7 +154,7 @@ class Controller:
 
     def _succeeded(self, key: Key, result: Result | None) -> float | None:
         self.outcomes[Outcome.SUCCEEDED] += 1
-        self._backoffs.pop(key, None)
+        self._forget(key)
         return result.requeue_after if result is not None else None
 
     def _failed(self, key: Key, error: Exception) -> float | None:
@@ -160,11 +162,12 @@ class Controller:
         outcome = outcome_of(error)
         self.outcomes[outcome] += 1
         if outcome is Outcome.INVALID:
-            self._backoffs.pop(key, None)
+            self._forget(key)
             self._log(logging.WARNING, key, error, "not tried again until something changes")
             return None
         backoff = self._backoffs.setdefault(key, Backoff(self._first_retry, self._longest_retry))
         wait = backoff.next()
+        (self._cut_off.add if isinstance(error, Unreachable | ServerError) else self._cut_off.discard)(key)
         if outcome is Outcome.UNEXPECTED:
             LOG.error("%s %s: an error that nobody expected", self.name, key, exc_info=error, extra=self._extra(key))
             return self._longest_retry
@@ -174,6 +177,10 @@ class Controller:
         wait *= CONFLICT_SHARE if outcome is Outcome.CONFLICT else 1.0
         self._log(logging.DEBUG if quiet else logging.WARNING, key, error, f"tried again in {wait:.1f} s")
         return wait
+
+    def _forget(self, key: Key) -> None:
+        self._backoffs.pop(key, None)
+        self._cut_off.discard(key)
 
     def _log(self, level: int, key: Key, error: Exception, outlook: str) -> None:
         reason = error.reason if isinstance(error, StarlingError) else type(error).__name__

@@ -43,7 +43,7 @@ class Group:
         return all(informer.ready for informer in self.informers)
 
     def _try_again(self) -> None:
-        """What failed while the API server was away needn't wait any longer."""
+        """What failed for want of the API server needn't wait any longer."""
         for controller in self.controllers:
             controller.try_again()
 

@@ -1,8 +1,10 @@
 """A unit that was being removed and is wanted after all is a unit like any other again."""
 
+from starling.engine import Phase, SyncCompleted
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Scene, config_map
 from tests.integration.engine.traffic import Traffic
+from tests.integration.engine.waves import in_wave
 from tests.integration.engine.world import running_engine
 from tests.waiting import until
 
@@ -42,3 +44,23 @@ async def test_in_the_middle_of_its_removal(scene: Scene) -> None:
         assert await scene.names() == {"a", "slow"}
         assert (await scene.live("slow"))["metadata"]["uid"] != before
         assert not [status for status in scene.history if status.removed]
+
+
+async def test_with_the_very_manifests_that_it_had(scene: Scene) -> None:
+    """Its operation begins anew, waves and all, and comes to an end that is told."""
+    unit = scene.render("web", in_wave(-1, config_map("first")), config_map("second"))
+    ended: list[SyncCompleted] = []
+    async with running_engine(scene) as engine:
+        engine.on_sync_completed(ended.append)
+        await scene.synced(unit)
+        scene.render("web", deleting=True)
+        await scene.until(unit, lambda status: status.removed)
+        ended.clear()
+        scene.history.clear()
+        scene.render("web", in_wave(-1, config_map("first")), config_map("second"))
+        await until(lambda: bool(ended))
+        assert await scene.names() == {"first", "second"}
+    begun = scene.history[0]
+    assert begun.operation is not None
+    assert begun.operation.phase is Phase.RUNNING
+    assert {key.name for key in begun.inventory} == {"first", "second"}

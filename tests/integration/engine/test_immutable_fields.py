@@ -1,9 +1,13 @@
 """A field that can't be changed is reported as it is; with force the object is deleted and made anew."""
 
+import pytest
+
 from starling.engine import Limits, Readiness
 from starling.kube import Client
 from tests.integration.config_maps import CONFIG_MAPS
+from tests.integration.engine.kinds import own_kind
 from tests.integration.engine.scene import HOUR, Json, Scene, config_map
+from tests.integration.engine.test_prune_and_its_guard import annotated
 from tests.integration.engine.world import running_engine
 
 FINALIZER = "example.org/hold"
@@ -110,6 +114,50 @@ async def test_force_takes_what_another_tool_made(scene: Scene) -> None:
         live = await scene.live("fixed")
         assert live["metadata"]["uid"] != made.json()["metadata"]["uid"]
         assert live["data"] == {"x": "2"}
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "nobody's"])
+async def test_force_deletes_nothing_that_is_to_be_kept(scene: Scene, ours: bool) -> None:
+    """The problem is told as without force, and why force doesn't help."""
+    keep = ("helm.sh/resource-policy", "keep")
+    await scene.client.create(CONFIG_MAPS, annotated(fixed("1"), *keep), namespace=scene.namespace, manager="helm")
+    uid = (await scene.live("fixed"))["metadata"]["uid"]
+    unit = scene.render("web", *([annotated(fixed("1"), *keep)] if ours else []), config_map("a"), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        scene.render("web", annotated(fixed("2"), *keep), config_map("a"), force=True, interval=HOUR)
+        status = await scene.until(unit, lambda status: status.problems)
+        assert "immutable" in status.problems[0].message
+        assert "marked to be kept" in status.problems[0].hint
+        assert (await scene.live("fixed"))["metadata"]["uid"] == uid
+
+
+async def test_force_deletes_no_crd(scene: Scene) -> None:
+    """All of its kind would go along."""
+    async with own_kind(scene.client, f"{scene.namespace}.test") as kind:
+        unit = scene.render("web", kind.crd(), kind.widget("w"), force=True, interval=HOUR)
+        async with running_engine(scene):
+            await scene.synced(unit)
+            uid = (await scene.live("w", kind.resource))["metadata"]["uid"]
+            crd = kind.crd()
+            crd["spec"]["scope"] = "Cluster"
+            scene.render("web", crd, kind.widget("w"), force=True, interval=HOUR)
+            status = await scene.until(unit, lambda status: status.problems)
+            assert "force doesn't" in status.problems[0].hint
+            assert (await scene.live("w", kind.resource))["metadata"]["uid"] == uid
+
+
+async def test_force_is_not_for_what_only_reads_like_it(scene: Scene) -> None:
+    """An object that is refused for another reason isn't deleted for its name, or for a value that it has."""
+    name = "immutable-may-not-be-changed"
+    unit = scene.render("web", config_map(name, x="1"), interval=HOUR)
+    async with running_engine(scene):
+        await scene.synced(unit)
+        uid = (await scene.live(name))["metadata"]["uid"]
+        wrong = {**config_map(name, x="2"), "metadata": {"name": name, "labels": {"a": "is immutable"}}}
+        scene.render("web", wrong, force=True, interval=HOUR)
+        await scene.until(unit, lambda status: status.problems)
+        assert (await scene.live(name))["metadata"]["uid"] == uid
 
 
 async def test_duplicate_list_keys_say_how_to_mend_them(scene: Scene) -> None:

@@ -6,6 +6,7 @@ from starling.engine.ownership import LABEL
 from starling.engine.unit import unit_hash
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import Scene, config_map
+from tests.integration.engine.traffic import Asked, Traffic
 from tests.integration.engine.world import running_engine, unit_id
 
 
@@ -41,6 +42,46 @@ async def test_it_moves_whole(scene: Scene, leaving_first: bool) -> None:
         )
         await scene.until(new, lambda status: status.drift)
         assert await scene.data("moving") == {"x": "1"}
+
+
+@pytest.mark.parametrize("refused_first", [False, True], ids=["at once", "after it was refused"])
+async def test_it_is_written_down_before_it_is_taken(scene: Scene, traffic: Traffic, refused_first: bool) -> None:
+    """Whoever is killed right then finds it in the new unit's record: else nobody might ever look for it again."""
+    moving = config_map("moving", x="1")
+    old = scene.render("old", config_map("stays"), moving)
+    new = scene.render("new", config_map("there"))
+    recorded: list[set[str]] = []
+
+    async def look(asked: Asked) -> None:
+        if (asked.verb, asked.name) == ("apply", "moving"):
+            recorded.append({key.name for key in scene.status(new).inventory})
+
+    async with running_engine(scene):
+        await scene.synced(old, new)
+        traffic.before = look
+        if refused_first:
+            scene.render("new", config_map("there"), moving)
+            await scene.until(new, lambda status: status.problems)
+        scene.render("old", config_map("stays"))
+        scene.render("new", config_map("there"), moving)
+        await scene.synced(new, old)
+    assert recorded == [{"there", "moving"}]
+
+
+async def test_the_guard_asks_of_what_has_not_moved(scene: Scene) -> None:
+    """That one object went elsewhere doesn't show that a render without all the others is meant."""
+    old = scene.render("old", config_map("moving"), config_map("a"), config_map("b"))
+    async with running_engine(scene):
+        await scene.synced(old)
+        new = scene.render("new", config_map("moving"))
+        await scene.until(new, lambda status: status.problems)
+        scene.render("old")
+        status = await scene.until(old, lambda status: status.problems)
+        assert [problem.reason for problem in status.problems] == ["WouldDeleteEverything"]
+        assert await scene.names() == {"moving", "a", "b"}
+        scene.render("old", config_map("a"))
+        await scene.synced(new, old)
+        assert await scene.names() == {"moving", "a"}
 
 
 async def test_a_units_only_object_moves(scene: Scene) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from starling.engine import Engine, Plan, Preview, ReconciliationSettings
+from starling.engine import Engine, IgnoredDifference, Plan, Preview, ReconciliationSettings
 from starling.engine.ownership import LABEL
 from starling.engine.plan import DOUBTED
 from tests.integration.config_maps import CONFIG_MAPS
@@ -104,6 +104,22 @@ async def test_first_contact_in_a_diff(scene: Scene) -> None:
     assert await scene.data("web") == {"x": "1"}
     patch = {"data": {"x": "3", "later": "4"}}
     await scene.client.merge_patch(CONFIG_MAPS.ref("web", scene.namespace), patch, manager="helm")
+    async with previewed(scene, unit) as preview:
+        [diff] = await preview.diffs()
+        assert [change.path for change in diff.changes] == ["data.x"]
+
+
+async def test_ignored_differences_are_in_no_diff(scene: Scene) -> None:
+    """Nor a reason to apply: what a sync would leave as it is isn't told as a change."""
+    ignored = (IgnoredDifference(kind="ConfigMap", json_pointers=("/data/scaled",)),)
+    unit = scene.render("web", config_map("web", x="1", scaled="1"), ignore_differences=ignored)
+    async with running_engine(scene):
+        await scene.synced(unit)
+    await scene.client.merge_patch(CONFIG_MAPS.ref("web", scene.namespace), {"data": {"scaled": "5"}}, manager="scaler")
+    async with previewed(scene, unit) as preview:
+        assert [change for diff in await preview.diffs() for change in diff.changes] == []
+        assert "data.scaled" not in str(reasons(await preview.examined()))
+    scene.render("web", config_map("web", x="2", scaled="2"), ignore_differences=ignored)
     async with previewed(scene, unit) as preview:
         [diff] = await preview.diffs()
         assert [change.path for change in diff.changes] == ["data.x"]

@@ -302,6 +302,12 @@ async def test_units_of_others(client: Client, namespace: str, store: ConfigMapS
     assert await store.get("cli/team/Unit.nobody@this") is None
 
 
+async def test_a_record_of_the_same_name(store: ConfigMapStore) -> None:
+    """A unit of another installation that is called like ours is unknown here: that is no mistake of ours."""
+    await store.set_status(WEB.id, STATUS)
+    assert await store.get("hub/team/Sync.web@edge") is None
+
+
 async def test_a_config_map_that_is_no_record_of_ours(client: Client, namespace: str, store: ConfigMapStore) -> None:
     """Someone else's ConfigMap of that name, or a record that was spoilt, is an error that names it."""
     content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "starling-web"}, "data": {"state": "{}"}}

@@ -11,10 +11,11 @@ from starling.engine import ReconciliationSettings, Unit
 from starling.engine.cache import ClusterCache, Seen
 from starling.engine.health import assess
 from starling.engine.ownership import LABEL, mark, owner
-from starling.engine.prune import delete_object
+from starling.engine.prune import Deletion, delete_object
 from starling.engine.target import Target
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Scene, config_map, key_of
+from tests.integration.engine.test_prune_and_its_guard import bears_no_marks
 from tests.integration.engine.traffic import Asked, Traffic
 from tests.integration.engine.world import running_engine, unit_id
 
@@ -78,6 +79,29 @@ async def test_another_takes_it_as_the_request_is_on_its_way(
         assert "a" not in {key.name for key in scene.status(unit).inventory}
 
 
+@pytest.mark.parametrize("when", ["before it is sent", "as it is on its way"])
+async def test_it_is_marked_to_be_kept_after_all(scene: Scene, traffic: Traffic, when: str) -> None:
+    """Though its deletion was planned by then, it is left, without our marks."""
+    unit = scene.render("web", config_map("a"), config_map("b", x="1"), interval=HOUR)
+    verb, name = ("apply", "b") if when == "before it is sent" else ("delete", "a")
+    kept: list[str] = []
+
+    async def overtake(asked: Asked) -> None:
+        if (asked.verb, asked.name) == (verb, name) and not kept:
+            kept.append(asked.name)
+            patch = {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}
+            await scene.client.merge_patch(CONFIG_MAPS.ref("a", scene.namespace), patch, manager="someone")
+
+    async with running_engine(scene):
+        await scene.synced(unit)
+        traffic.before = overtake
+        scene.render("web", config_map("b", x="2"), interval=HOUR)
+        await scene.synced(unit)
+        assert kept
+        assert bears_no_marks(await scene.live("a"))
+        assert "a" not in {key.name for key in scene.status(unit).inventory}
+
+
 async def test_a_version_does_not_tell_which_object_it_is(scene: Scene) -> None:
     """A cluster that was restored counts anew: what stands there may have come to the version that is known."""
     unit = Unit(id=unit_id("web", namespace=scene.namespace), cluster="here")
@@ -91,5 +115,6 @@ async def test_a_version_does_not_tell_which_object_it_is(scene: Scene) -> None:
     known = msgspec.structs.replace(known, version=int(other.metadata.resource_version))
     settings, places = ReconciliationSettings(), asyncio.Semaphore(1)
     target = Target(unit, scene.client, scene.client, cache, settings, places, Slots(1, HOUR), 1)
-    assert await delete_object(target, CONFIG_MAPS.ref("a", scene.namespace), known)
+    deletion = await delete_object(target, CONFIG_MAPS.ref("a", scene.namespace), known, lambda _record: False)
+    assert deletion is not Deletion.GOING
     assert (await scene.live("a"))["metadata"]["uid"] == other.metadata.uid

@@ -109,3 +109,17 @@ async def test_a_server_that_has_just_come_back_is_asked_again_soon() -> None:
     assert clock.waits[6] > 3.0
     assert clock.waits[7] <= 0.1
     assert clock.waits[7] < clock.waits[9] <= 0.4
+
+
+async def test_one_that_comes_and_goes_is_not_asked_in_a_circle() -> None:
+    """Waits begin anew once: a gateway that answers every other time is as good as away."""
+    gateway = http("503 Service Unavailable", b"{}")
+    answers = [b"", gateway] * 8
+    clock = Recording()
+
+    def answer(_path: bytes) -> bytes:
+        return answers.pop(0) if answers else b""
+
+    async with serving(answer, clock) as client, watching(client, WatchOptions()) as told:
+        await until(lambda: len(told) >= 16)
+    assert clock.waits[15] > 10.0

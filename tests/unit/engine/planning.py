@@ -28,18 +28,25 @@ KINDS = (
 )
 
 
-def key(name: str, kind: str = "v1 ConfigMap") -> ObjectKey:
+def key(name: str, kind: str = "v1 ConfigMap", namespace: str = "") -> ObjectKey:
     """The key of an object, given its kind with its version."""
     gvk = GroupVersionKind.from_api_version(*kind.split())
-    return ObjectKey(gvk.group, gvk.kind, "", name)
+    return ObjectKey(gvk.group, gvk.kind, namespace, name)
 
 
 def desired(
-    name: str, wave: int = 0, kind: str = "v1 ConfigMap", *, content: str = "d1", create_only: bool = False
+    name: str,
+    wave: int = 0,
+    kind: str = "v1 ConfigMap",
+    namespace: str = "",
+    *,
+    content: str = "d1",
+    create_only: bool = False,
 ) -> Desired:
     """An object as it is to be applied; `content` stands for all that is in it."""
     api_version, kind_name = kind.split()
-    manifest = Manifest({"apiVersion": api_version, "kind": kind_name, "metadata": {"name": name}})
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    manifest = Manifest({"apiVersion": api_version, "kind": kind_name, "metadata": metadata})
     return Desired(manifest, None, content, wave, tier(manifest.key.group, manifest.key.kind), create_only)
 
 
@@ -49,10 +56,12 @@ def prepared(*objects: Desired, problems: Sequence[Problem] = (), **rest: Any) -
     return Prepared(tuple(ordered), tuple(problems), digest([(each.key, each.digest) for each in ordered]), **rest)
 
 
-def record(name: str, wave: int = 0, kind: str = "v1 ConfigMap", **facts: Any) -> Record:
+def record(name: str, wave: int = 0, kind: str = "v1 ConfigMap", namespace: str = "", **facts: Any) -> Record:
     """A live object of the unit, as our last apply left it but for the facts given."""
     as_left = {"uid": f"uid of {name}", "version": 1, "entry": 7, "expected": 7, "manifest": "d1"}
-    return Record(key(name, kind), UNIT.id, wave=wave, **{**as_left, "readiness": Readiness.CURRENT, **facts})
+    return Record(
+        key(name, kind, namespace), UNIT.id, wave=wave, **{**as_left, "readiness": Readiness.CURRENT, **facts}
+    )
 
 
 def missing(name: str, **facts: Any) -> Record:

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +13,7 @@ from starling.engine.health import Readiness
 from starling.engine.plan import Action, Plan, Snapshot, plan, plan_removal
 from starling.engine.prepare import Desired
 from starling.engine.unit import Problem, Unit
-from starling.kube import Resource
+from starling.objects import ObjectKey
 from tests.unit.engine.planning import (
     CRD,
     OBJECTS,
@@ -114,7 +116,7 @@ def test_a_removed_unit_takes_everything_along_in_reverse(old: list[Record]) -> 
     """Its objects are pruned, its marked ones left, whatever isn't there needs nothing."""
     some_kept = [record(each.key.name, each.wave, kept=True) if each.wave > 1 else each for each in old]
     known = {each.key: each for each in (*some_kept, missing("gone"))}
-    made = plan_removal(known, UNIT)
+    made = plan_removal(Snapshot(known), UNIT)
     assert {task.key for task in made.tasks} == {each.key for each in known.values() if each.live}
     assert all((task.action is Action.ORPHAN) == known[task.key].kept for task in made.tasks if task.key)
     order = [(task.wave, task.tier, task.key) for task in made.tasks]
@@ -125,22 +127,23 @@ def test_what_a_removed_unit_only_waits_for_holds_up_nothing() -> None:
     """An object that is going already comes last, whatever its wave."""
     going = record("going", 2, readiness=Readiness.TERMINATING)
     known = {each.key: each for each in (going, record("a"), record("b", 1))}
-    assert told(plan_removal(known, UNIT)) == ["prune b", "prune a", "wait going"]
+    assert told(plan_removal(Snapshot(known), UNIT)) == ["prune b", "prune a", "wait going"]
 
 
 def test_a_removed_unit_leaves_what_others_render() -> None:
     """Under either policy, with its marks: it is theirs to take over."""
     known = {each.key: each for each in (record("moved"), record("old"))}
     wanted = frozenset({key("moved")})
-    assert told(plan_removal(known, UNIT, wanted)) == ["prune old", "release moved"]
-    assert told(plan_removal(known, unit_with(deletion_policy="Orphan"), wanted)) == ["orphan old", "release moved"]
+    assert told(plan_removal(Snapshot(known, wanted=wanted), UNIT)) == ["prune old", "release moved"]
+    leaving = unit_with(deletion_policy="Orphan")
+    assert told(plan_removal(Snapshot(known, wanted=wanted), leaving)) == ["orphan old", "release moved"]
 
 
 def test_what_lost_our_marks_is_released() -> None:
     """Whether the unit lets go of it or goes itself."""
     stripped = record("stripped", marked=False)
     assert told(with_rest(stripped)) == ["release stripped"]
-    assert told(plan_removal({stripped.key: stripped}, UNIT)) == ["release stripped"]
+    assert told(plan_removal(snapshot(stripped), UNIT)) == ["release stripped"]
 
 
 @given(old=RECORDS)
@@ -149,7 +152,7 @@ def test_a_unit_that_leaves_its_objects_deletes_none(old: list[Record]) -> None:
     for changed, fact in zip(old, ("kept", "controlled"), strict=False):
         setattr(changed, fact, True)
     unit = Unit(id=UNIT.id, cluster="edge", deletion_policy="Orphan")
-    assert {task.action for task in plan_removal({each.key: each for each in old}, unit).tasks} <= {Action.ORPHAN}
+    assert {task.action for task in plan_removal(snapshot(*old), unit).tasks} <= {Action.ORPHAN}
 
 
 def test_what_can_not_be_seen_is_not_taken_for_gone() -> None:
@@ -161,13 +164,79 @@ def test_what_can_not_be_seen_is_not_taken_for_gone() -> None:
     assert told(plan(wanted, snapshot(*known, unseen=frozenset({(hidden.group, hidden.kind)})), UNIT)) == []
 
 
-def test_a_crd_stays_while_its_objects_are_wanted() -> None:
-    """Pruning it would delete them all, in the same run; the rest is pruned."""
-    crd = record("widgets.example.com", kind=CRD)
-    served = Resource("example.com", "v1", "Widget", "widgets", namespaced=False)
-    widget = dataclasses.replace(desired("w", kind="example.com/v1 Widget"), resource=served)
-    made = plan(prepared(widget), snapshot(crd, record("old"), *applied([widget]).values()), UNIT)
+DEFINITIONS = {("example.com", "Widget"): "widgets.example.com"}
+HOLDERS = pytest.mark.parametrize(
+    ("holder", "held"),
+    [
+        (record("shop", kind="v1 Namespace"), {"namespace": "shop"}),
+        (record("widgets.example.com", kind=CRD), {"kind": "example.com/v1 Widget"}),
+    ],
+    ids=["a namespace", "a CRD"],
+)
+
+
+@HOLDERS
+def test_what_holds_something_wanted_is_not_pruned(holder: Record, held: dict[str, Any]) -> None:
+    """Pruning it would delete that too, in the same run; the rest is pruned."""
+    wanted = prepared(desired("it", **held))
+    known = (holder, record("old"), record("it", **held))
+    made = plan(wanted, snapshot(*known, definitions=DEFINITIONS), UNIT)
     assert told(made) == ["prune old"]
-    assert [(problem.reason, problem.key) for problem in made.problems] == [("StillNeeded", crd.key)]
-    gone = plan(prepared(desired("stays")), snapshot(crd, record("stays")), UNIT)
-    assert told(gone) == ["prune widgets.example.com"]
+    assert [(problem.reason, problem.key) for problem in made.problems] == [("StillNeeded", holder.key)]
+    assert str(key("it", **held)) in made.problems[0].message
+
+
+@HOLDERS
+def test_what_may_hold_something_wanted_is_not_pruned(holder: Record, held: dict[str, Any]) -> None:
+    """A manifest with a problem counts."""
+    wanted = dataclasses.replace(prepared(desired("stays")), withheld=frozenset({key("it", **held)}))
+    made = plan(wanted, snapshot(holder, record("stays"), definitions=DEFINITIONS), UNIT)
+    assert [problem.reason for problem in made.problems] == ["StillNeeded"]
+
+
+@HOLDERS
+def test_what_holds_nothing_wanted_goes(holder: Record, held: dict[str, Any]) -> None:
+    """Also together with what is in it, and with what its controller is about to delete."""
+    goes = record("it", **held)
+    controlled = record("it", **held, controlled=True)
+    going = record("it", **held, readiness=Readiness.TERMINATING)
+    for known in ([], [goes], [controlled], [going]):
+        made = plan(
+            prepared(desired("stays")), snapshot(holder, record("stays"), *known, definitions=DEFINITIONS), UNIT
+        )
+        assert f"prune {holder.key.name}" in told(made)
+        assert made.problems == ()
+        removal = plan_removal(snapshot(holder, *known, definitions=DEFINITIONS), UNIT)
+        assert f"prune {holder.key.name}" in told(removal)
+
+
+@HOLDERS
+@pytest.mark.parametrize("why", ["kept", "moved", "stripped"])
+def test_what_holds_something_that_stays_is_left(holder: Record, held: dict[str, Any], why: str) -> None:
+    """Something marked to be kept, or that another unit renders by now, or from which someone took our marks."""
+    stays = record("it", **held, kept=why == "kept", marked=why != "stripped")
+    wanted = frozenset({key("it", **held)}) if why == "moved" else frozenset[ObjectKey]()
+    known = snapshot(holder, record("stays"), stays, wanted=wanted, definitions=DEFINITIONS)
+    for made in (plan(prepared(desired("stays")), known, UNIT), plan_removal(known, UNIT)):
+        (task,) = [task for task in made.tasks if task.key == holder.key]
+        assert task.action is Action.ORPHAN
+        assert task.reason.endswith(f", but {stays.key} stays, and would go along")
+
+
+@HOLDERS
+def test_what_holds_something_wanted_moves_all_the_same(holder: Record, held: dict[str, Any]) -> None:
+    """Another unit renders it now: it doesn't go."""
+    known = (holder, record("it", **held))
+    moved = snapshot(*known, wanted=frozenset({holder.key}), definitions=DEFINITIONS)
+    made = plan(prepared(desired("it", **held)), moved, UNIT)
+    assert told(made) == [f"release {holder.key.name}"]
+    assert made.problems == ()
+
+
+@HOLDERS
+def test_what_is_marked_to_be_kept_is_left_whatever_it_holds(holder: Record, held: dict[str, Any]) -> None:
+    """That is the way out that the problem names."""
+    known = (msgspec.structs.replace(holder, kept=True), record("it", **held))
+    made = plan(prepared(desired("it", **held)), snapshot(*known, definitions=DEFINITIONS), UNIT)
+    assert told(made) == [f"orphan {holder.key.name}"]
+    assert made.problems == ()

@@ -24,7 +24,11 @@ from starling.objects import ManifestError, Origin, load_documents, load_manifes
         ("---\n---\n---\n1: a\n'1': b", "f.yaml:5 (document 1)", "key '1' stands twice in one mapping"),
         ("a: 1\n--- b: 2", "f.yaml:2", "'b: 2' follows '---' on its line"),
         ("a: 1\n...\nb: 2", "f.yaml:3 (document 1)", "more follows after the document's end"),
-        ("a:\n- *x", "f.yaml:2 (document 1)", "alias *x has no anchor before it"),
+        (
+            "a:\n- *x",
+            "f.yaml:2 (document 1)",
+            "an alias has no anchor before it; a text that begins with * needs quotes",
+        ),
         ("a: &x\n- *x", "f.yaml:2 (document 1)", "anchor &x contains itself"),
         ("a: 1\nb: .inf", "f.yaml:2 (document 1)", "JSON has no infinity and no NaN"),
         ("a: 1\n~: 2", "f.yaml:2 (document 1)", "null can't be a key"),

@@ -9,7 +9,7 @@ import pytest
 
 from starling.api import SchemaError
 from starling.errors import InputError, OutOfTime, StarlingError
-from starling.kube import AlreadyExists, Conflict, Forbidden, Invalid, TooManyRequests, Unreachable
+from starling.kube import AlreadyExists, Conflict, Forbidden, Invalid, ServerError, TooManyRequests, Unreachable
 from starling.objects import ManifestError, Origin
 from starling.runtime import Controller, Key, Outcome, Result
 from starling.runtime.controller import outcome_of
@@ -97,6 +97,30 @@ async def test_what_failed_is_tried_at_once_when_told_so() -> None:
         controller.try_again()
         await passed(clock, 0.05)
         assert len(script.times) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (Unreachable("get", "away"), True),
+        (ServerError("get", "starting", code=503), True),
+        (Forbidden("get", "no"), False),
+        (StarlingError("git is away"), False),
+        (ValueError("oops"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_only_what_a_server_had_no_answer_for_is_tried_at_once(error: Exception, again: bool) -> None:
+    """That the server is back mends nothing else, and no other wait is cut short."""
+    clock = VirtualClock()
+    script = Script(clock, error)
+    controller = Controller("test", script, first_retry=100, longest_retry=100, clock=clock)
+    async with running(controller):
+        controller.add(A)
+        await passed(clock, 0.05)
+        controller.try_again()
+        await passed(clock, 0.05)
+        assert len(script.times) == 1 + again
 
 
 async def test_a_failure_is_tried_again_later_each_time(caplog: pytest.LogCaptureFixture) -> None:

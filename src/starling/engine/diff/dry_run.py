@@ -37,6 +37,7 @@ _SERVERS_OWN = frozenset(
 _CANT_CHANGE = re.compile(
     r"immutable|(may not|can ?not|can't|must not) (be )?(change|update|modif)|updates to .* forbidden", re.IGNORECASE
 )
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,11 @@ def diff_removed(live: Mapping[str, Any]) -> ObjectDiff:
 def is_immutability(error: ApiError) -> bool:
     """Whether the server refuses an object since it would change a field that can't be changed.
 
-    There is no code for it, so this goes by the words of Kubernetes' validations, and by those usual in CRDs' rules.
+    There is no code for it, so this goes by the words of Kubernetes' validations, and by those usual in CRDs' rules:
+    what is said of a field, without what is quoted, for names and values may read like it, and so may someone's policy.
     """
-    words = [cause.message for cause in error.causes] or [error.message]
-    return isinstance(error, Invalid | Forbidden) and any(_CANT_CHANGE.search(text) for text in words)
+    said = (_QUOTED.sub("", cause.message) for cause in error.causes if cause.field)
+    return isinstance(error, Invalid) and any(map(_CANT_CHANGE.search, said))
 
 
 async def _applied(client: Client, ref: Ref, content: Mapping[str, Any], live: Any, how: Apply) -> Any:
