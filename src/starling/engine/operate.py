@@ -70,10 +70,14 @@ class Operations:
             else:
                 await self._sync(state, connection, prepared, tell)
         except StarlingError as error:
-            self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
+            if state.connection is connection:
+                self._fail(state, (Problem(error.reason, error.message, hint=error.hint or ""),))
         except Exception as error:
             LOG.exception("%s: an error that nobody expected", unit.id)
             self._fail(state, (Problem("Unexpected", f"{type(error).__name__}: {error}", hint="please report it"),))
+        if state.connection is not connection:  # let go of meanwhile: that is no failure, and what was done is compared
+            state.look = True
+            return
         state.renewed(worked_on, self.clock.monotonic())
         still = state.amiss(connection.cache.owned(unit.id), self.clock.monotonic())
         # What was put right and is amiss again was taken again, though its entry may read just as before.
@@ -139,6 +143,8 @@ class Operations:
         taken = self._taken(state, connection, todo)
         await self._begin(state, connection, prepared, todo)
         outcome = await execute(todo, self.target(unit, connection), tell)
+        if state.connection is not connection:
+            return
         self._note_drift(state, taken, outcome)
         for desired in prepared.desired:
             if desired.create_only:
@@ -264,6 +270,8 @@ class Operations:
         snapshot = Snapshot(owned, wanted=wanted, definitions=connection.definitions())
         todo = await self._allowed(unit, plan_removal(snapshot, unit))
         outcome = await execute(todo, self.target(unit, connection), tell)
+        if state.connection is not connection:
+            return
         self.neighbours.released(_keys(todo, Action.RELEASE))
         state.waiting = outcome.waiting
         if outcome.problems:

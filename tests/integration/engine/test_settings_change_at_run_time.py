@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from starling.engine import Health, Readiness, ReconciliationSettings, ResourceOverride, ResourcesFilter
+import pytest
+
+from starling.engine import (
+    Health,
+    Phase,
+    Readiness,
+    ReconciliationSettings,
+    ResourceOverride,
+    ResourcesFilter,
+    SyncCompleted,
+)
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Scene, config_map, deployment
 from tests.integration.engine.traffic import Traffic
@@ -36,6 +46,29 @@ async def test_the_same_settings_again_cost_no_write(scene: Scene, traffic: Traf
             return await scene.data("a") == {"x": "2"}
 
         await until(is_right)
+
+
+@pytest.mark.parametrize("end", ["synced", "removed"])
+async def test_in_the_middle_of_an_operation(scene: Scene, traffic: Traffic, end: str) -> None:
+    """That its requests are cut off is no failure of it: it goes on with the new settings, and ends well once."""
+    unit = scene.render("web", config_map("a"), config_map("b"), interval=HOUR)
+    ended: list[SyncCompleted] = []
+    async with running_engine(scene) as engine:
+        await scene.synced(unit)
+        engine.on_sync_completed(ended.append)
+        scene.history.clear()
+        traffic.asked.clear()
+        traffic.answers.clear()
+        scene.render("web", config_map("a", x="2"), config_map("b", x="2"), interval=HOUR, deleting=end == "removed")
+        await until(lambda: len(traffic.writes()) == 2)
+        engine.set_reconciliation_settings(ReconciliationSettings())
+        await until(lambda: traffic.count()["watch"] > 0)
+        traffic.answers.set()
+        await scene.until(unit, lambda status: status.removed if end == "removed" else scene.applied(unit))
+        await until(lambda: len(ended) == (end == "synced"))
+        assert [completed.operation.phase for completed in ended] == [Phase.SUCCEEDED] * len(ended)
+        assert [status.problems for status in scene.history if status.problems] == []
+    assert await scene.names() == (set() if end == "removed" else {"a", "b"})
 
 
 async def test_another_label_takes_the_place_of_the_first(scene: Scene, traffic: Traffic) -> None:
