@@ -134,6 +134,7 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
                 pending.append(task)
             case Task() as task:
                 work.append(task)
+    unchanged = len(prepared.desired) - len(work) - len(problems) + len(prepared.problems)
     removals = _removals(prepared, snapshot, unit)
     needed = _holders(_desired(prepared), removals, snapshot.definitions)
     problems += [_still_needed(task.key, needed[task.key]) for task in removals if task.key in needed]
@@ -149,7 +150,7 @@ def plan(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> Plan:
         else (*repairs, *(task for task in waves if task.wave < last or (task.wave == last and not task.ends_wave))),
         gated=gated,
         problems=tuple(problems),
-        unchanged=len(prepared.desired) - len(work) - len(problems) + len(prepared.problems),
+        unchanged=unchanged,
         refusal=_guard(prepared, removals, snapshot, unit, plan_digest),
         digest=plan_digest,
     )
@@ -318,9 +319,16 @@ def _removal(record: Record, reason: str, *, orphan: bool) -> Task:
 
 
 def _reversed(removals: Iterable[Task]) -> tuple[Task, ...]:
-    """In reverse order of applying; what only has to be waited for comes last, to hold up nothing."""
+    """In reverse order of applying; what only has to be waited for comes last, to hold up nothing.
+
+    Namespaces and CRDs that are left come first: whoever goes on after a crash may not know any more what is in them.
+    """
     order = sorted(removals, key=lambda task: (task.wave, task.tier, task.key), reverse=True)
-    return tuple(sorted(order, key=lambda task: task.action is Action.WAIT))
+    return tuple(sorted(order, key=lambda task: (not _is_left_holder(task), task.action is Action.WAIT)))
+
+
+def _is_left_holder(task: Task) -> bool:
+    return task.action is Action.ORPHAN and task.tier <= Tier.DEFINITION
 
 
 def _guard(
