@@ -28,7 +28,7 @@ class Folder:
 
     def read(self) -> dict[str, bytes]:
         """The folder's manifests as they are now."""
-        found = sorted(self.path.rglob("*"))
+        found = sorted(each for each in self.path.rglob("*") if each.is_file())
         return {str(file): file.read_bytes() for file in found if file.suffix in {".yaml", ".yml", ".json"}}
 
     async def get_cluster(self, name: str) -> ClusterAccess | None:

@@ -101,12 +101,56 @@ def test_everything_is_deleted_only_if_that_is_meant(on: On, tmp_path: Path) -> 
     assert f"ConfigMap {on.namespace}/a pruned" in on.ok(*another, "--confirm", digest[1])
 
 
+def test_everything_as_json_when_it_is_refused(on: On, tmp_path: Path) -> None:
+    """One document, with the problem and the way out in it; an option isn't taken for a digest."""
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": config_map("a")}), "--name", "web")
+    nothing = ("apply", "-f", write(tmp_path, {"b.yaml": config_map("b")}), "--name", "web", "--prune")
+    refused = on.run(*nothing, "-o", "json")
+    assert refused.returncode == 3
+    said = json.loads(refused.stdout)
+    assert ([each["reason"] for each in said["problems"]], said["tasks"]) == (["WouldDeleteEverything"], [])
+    assert "--confirm sha256:" in said["problems"][0]["hint"]
+    swallowed = on.run(*nothing, "--confirm", "--dry-run")
+    assert (swallowed.returncode, swallowed.stdout) == (2, "")
+    assert "--confirm --dry-run is no digest" in swallowed.stderr
+    assert on.get("configmap", "b") is None
+
+
+def test_the_namespace_of_its_own_record_is_not_pruned(on: On, tmp_path: Path) -> None:
+    """The unit would forget what it has; the unit as a whole may go."""
+    own = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {on.namespace}}}\n"
+    there = config_map("elsewhere").replace("metadata:\n", "metadata:\n  namespace: default\n")
+    on.ok("apply", "-f", write(tmp_path, {"own.yaml": own, "a.yaml": there}), "--name", "web")
+    refused = on.run("apply", "-f", write(tmp_path, {"a.yaml": there}), "--name", "web", "--prune")
+    assert refused.returncode == 3
+    assert f"but the record of unit {on.namespace}/web is in it" in refused.stderr
+    live = json.loads(on.kubectl("get", "namespace", on.namespace, "-o", "json").stdout)
+    assert "deletionTimestamp" not in live["metadata"]
+    assert on.run("delete", "--name", "web", "--no-wait").returncode == 0
+
+
+def test_dry_runs_tell_what_force_deletes(on: On, tmp_path: Path) -> None:
+    """And that it deletes nothing which couldn't be made anew."""
+    fixed = config_map("fixed") + "immutable: true\n"
+    on.ok("apply", "-f", write(tmp_path, {"a.yaml": fixed}), "--name", "web")
+    forced = ("apply", "-f", write(tmp_path, {"a.yaml": fixed.replace("one", "two")}), "--name", "web", "--force")
+    [told] = on.ok(*forced, "--dry-run")
+    assert told.startswith(f"apply ConfigMap {on.namespace}/fixed: deleted and created anew: ")
+    uid = on.get("configmap", "fixed")["metadata"]["uid"]
+    wrong = fixed.replace("one", "two").replace("metadata:\n", "metadata:\n  labels: {a: no label}\n")
+    write(tmp_path, {"a.yaml": wrong})
+    for command in (forced, ("diff", *forced[1:])):
+        refused = on.run(*command)
+        assert refused.returncode == 3
+    assert on.get("configmap", "fixed")["metadata"]["uid"] == uid
+
+
 def test_confirmed_and_stopped_half_way(on: On, tmp_path: Path) -> None:
     """What is left to delete is another plan: it is refused with the digest that confirms the rest."""
     both = {"a.yaml": config_map("a"), "b.yaml": config_map("b")}
     on.ok("apply", "-f", write(tmp_path, both), "--name", "web")
     nothing = ("apply", "-f", write(tmp_path, {"nothing.yaml": "# none\n"}), "--name", "web", "--prune", "--confirm")
-    refused = [on.run(*nothing, "-")]
+    refused = [on.run(*nothing, "sha256:" + "0" * 64)]
     assert on.kubectl("delete", "configmap", "a", "-n", on.namespace).returncode == 0
     digests = [re.search(r"--confirm (sha256:[0-9a-f]{64})", refused[0].stderr)]
     assert digests[0] is not None

@@ -104,6 +104,24 @@ async def test_a_tree_has_its_time(on: On, tmp_path: Path, environment: dict[str
     assert (code, said) == (4, "error: the objects of silent couldn't be listed in 500ms\n")
 
 
+def test_what_has_moved_is_in_the_other_tree(on: On, tmp_path: Path) -> None:
+    """The way that the refusal names deletes nothing, and afterwards each tree has what is the unit's."""
+    both = write(tmp_path / "from", {"a.yaml": config_map("moves"), "b.yaml": config_map("stays")})
+    on.ok("apply", "-f", both, "--name", "from")
+    uid = on.get("configmap", "moves")["metadata"]["uid"]
+    to = write(tmp_path / "to", {"a.yaml": config_map("moves")})
+    refused = on.run("apply", "-f", to, "--name", "to")
+    assert refused.returncode == 3
+    assert "applies that unit first, without --prune" in refused.stderr
+    (tmp_path / "from" / "a.yaml").unlink()
+    on.ok("apply", "-f", both, "--name", "from")
+    on.ok("apply", "-f", to, "--name", "to", "--prune")
+    on.ok("apply", "-f", both, "--name", "from", "--prune")
+    assert on.get("configmap", "moves")["metadata"]["uid"] == uid
+    assert [line for line in on.ok("tree", "--name", "from") if "moves" in line] == []
+    assert [line for line in on.ok("tree", "--name", "to") if "moves" in line] != []
+
+
 def test_orphans_bear_no_mark_of_ours(on: On, tmp_path: Path) -> None:
     """Label, annotation and managed fields go, the objects stay; then there is no such unit, which is told with 2."""
     on.ok("apply", "-f", write(tmp_path, {"b.yaml": config_map("b")}), "--name", "orphans")

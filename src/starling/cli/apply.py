@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from starling.cli import console
 from starling.cli.materials import Materials
 from starling.cli.options import Output, OutputOption, Timeout, options, seconds
 from starling.cli.progress import showing
-from starling.cli.reports import not_ready, plan_document, refuse, show, summary, tell_problems, unit_document
+from starling.cli.reports import not_ready, plan_document, refusal, refuse, show, summary, tell_problems, unit_document
 from starling.cli.units import Session, Wanted
 from starling.engine import Action, Phase, Plan, Problem, Readiness, UnitSeen
 from starling.errors import OutOfTime
@@ -45,8 +45,8 @@ def apply(
     written. Waves (argocd.argoproj.io/sync-wave) wait for one another, with or without --wait. Stopped half-way, the
     same command carries on. Of two at the same time for one unit, one ends with an error.
 
-    With -o json, one document at the end: unit, operation, readiness, counts, problems, objects; with --dry-run: unit,
-    tasks, unchanged, problems.
+    With -o json, one document at the end: unit, operation, readiness, counts, problems, objects; with --dry-run, or if
+    nothing was done since everything would be deleted: unit, tasks, unchanged, problems.
 
     Exit codes: 0 done, 2 the manifests or the call (so also kubeconfig and context) are wrong and nothing was sent,
     3 something failed, 4 out of time.
@@ -78,6 +78,9 @@ async def _apply(wanted: Wanted, materials: Materials, ending: Ending) -> None:
                 plan = await preview.examined() if ending.dry_run else preview.plan
         except TimeoutError:
             raise OutOfTime(f"the cluster couldn't be seen in {ending.timeout}") from None
+        if plan.refusal is not None and not text:
+            document = plan_document(session, replace(plan, problems=refusal(plan, wanted.name), tasks=()))
+            console.document(document)
         refuse(plan, wanted.name)
         if ending.dry_run:
             _print_plan(session, plan, text=text)

@@ -50,7 +50,7 @@ def diff(
 async def _diff(wanted: Wanted, materials: Materials, limit: float, output: Output) -> None:
     async with asyncio.timeout(limit), wanted.opened(materials) as session:
         preview = await session.engine.preview(session.unit.id)
-        refuse(preview.plan)
+        refuse(preview.plan, wanted.name)
         found = await preview.diffs()
         problems = (*preview.plan.problems, *_refusals(found))
     different = any(each.different for each in found)

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from starling.cli import console
 from starling.cli.progress import Progress
 from starling.cli.units import Session
@@ -17,6 +19,7 @@ __all__ = [
     "not_ready",
     "operation_document",
     "plan_document",
+    "refusal",
     "refuse",
     "show",
     "summary",
@@ -34,14 +37,21 @@ def tell_problems(problems: Sequence[Problem]) -> None:
         console.error(StarlingError(problem.message, hint=problem.hint if problem.hint not in same else None))
 
 
-def refuse(plan: Plan, name: str = "UNIT") -> None:
-    """Raise the guard's refusal, with the options that overrule it, and the command that is for it."""
-    if plan.refusal is not None:
-        raise StarlingError(
-            plan.refusal.message,
-            hint=f"is -f right? If it is meant: --confirm {plan.digest}, or --allow-empty; "
-            f"to take the unit away: starling delete --name {name}",
-        )
+def refusal(plan: Plan, name: str) -> tuple[Problem, ...]:
+    """The guard's refusal, with the options that overrule it, and the command that is for it."""
+    if plan.refusal is None:
+        return ()
+    hint = (
+        f"is -f right? If it is meant: --confirm {plan.digest}, or --allow-empty; "
+        f"to take the unit away: starling delete --name {name}"
+    )
+    return (msgspec.structs.replace(plan.refusal, hint=hint),)
+
+
+def refuse(plan: Plan, name: str) -> None:
+    """Raise the guard's refusal, if there is one."""
+    for problem in refusal(plan, name):
+        raise StarlingError(problem.message, hint=problem.hint)
 
 
 def summary(session: Session, plan: Plan) -> str:

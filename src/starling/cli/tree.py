@@ -25,6 +25,7 @@ from starling.cli.units import Reach, connected, refuse_unknown, unit_id
 from starling.engine import ConfigMapStore, Health, Operation, Phase, Readiness, UnitStatus
 from starling.engine.cache import Seen, SeenMetadata
 from starling.engine.health import assess, least
+from starling.engine.ownership import owner
 from starling.errors import OutOfTime
 from starling.kube import ApiError, Client, Resource, Selection
 from starling.objects import ObjectKey
@@ -103,7 +104,7 @@ async def _tree(reach: Reach, name: str, limit: float, output: Output) -> None:
         status = stored.status if stored is not None else UnitStatus()
         owned = sorted(status.inventory)
         found, unlisted = await _list_all(client, owned)
-    nodes = _grown(owned, found, SYSTEM_CLOCK.now())
+    nodes = _grown(_still(owned, found, unit), found, SYSTEM_CLOCK.now())
     readiness = least(node.health.readiness for node in nodes)
     if output is Output.JSON:
         operation, objects = operation_document(status.operation), [_document(node) for node in nodes]
@@ -139,15 +140,22 @@ async def _list_all(client: Client, owned: Sequence[ObjectKey]) -> tuple[list[_F
     return found, unlisted
 
 
+def _still(owned: Sequence[ObjectKey], found: Iterable[_Found], unit: str) -> list[ObjectKey]:
+    """What the record names, without what has moved to other units since it was written."""
+    metadata = {each.key: each.object.metadata for each in found}
+    owners = {key: owner(key, metadata[key].labels, metadata[key].annotations) for key in owned if key in metadata}
+    return [key for key in owned if owners.get(key, "") in ("", unit)]
+
+
 def _grown(owned: Sequence[ObjectKey], found: Iterable[_Found], now: datetime) -> list[_Node]:
     """The unit's objects with their children; what a unit's own object owns and the unit has too is told once."""
     by_key = {each.key: each for each in found}
     children: dict[str, list[_Found]] = {}
     mine = set(owned)
     for each in by_key.values():
-        for owner in each.object.metadata.owner_references or ():
+        for reference in each.object.metadata.owner_references or ():
             if each.key not in mine:
-                children.setdefault(owner.uid, []).append(each)
+                children.setdefault(reference.uid, []).append(each)
 
     def node(each: _Found, above: frozenset[str]) -> _Node:
         uid = each.object.metadata.uid

@@ -7,7 +7,7 @@ import msgspec
 from starling.engine.adoption import adopt
 from starling.engine.annotations import kept
 from starling.engine.cache import Record, Seen
-from starling.engine.diff import is_immutability, quotes_secret
+from starling.engine.diff import is_immutability, quotes_secret, refused_anew
 from starling.engine.errors import NotOurs, Refused
 from starling.engine.fields import shared
 from starling.engine.ignoring import settle
@@ -158,12 +158,18 @@ async def _adopted(target: Target, ref: Ref, content: dict[str, Any], seen: Seen
 
 async def _replace(target: Target, desired: Desired, ref: Ref, refusal: ApiError) -> Applied:
     """Delete and recreate; if the old one takes its time to go, the plan waits for it and comes back."""
+    if words := await refused_anew(target.writer, ref, desired.manifest.content):
+        raise Refused(
+            f"{explained(refusal, desired).message}; it isn't deleted, for it couldn't be made anew: {words}",
+            hint="mend the manifest; should only the old object be in the way, delete that",
+        )
     record = target.cache.get(desired.key)
     known = record is not None and record.live
     old = record if known else await _nobodys(target, ref, desired.key)
     match await delete_object(target, ref, old, _is_kept):
         case Deletion.LEFT:
-            raise Refused(refusal.message, hint="force doesn't delete it, for it is marked to be kept, or another's")
+            message = explained(refusal, desired).message
+            raise Refused(message, hint="force doesn't delete it, for it is marked to be kept, or another's")
         case Deletion.GOING if known:
             return Applied("deleted, to be made anew", going=True)
         case Deletion.GOING:  # no watch of ours tells when it goes

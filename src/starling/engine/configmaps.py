@@ -17,7 +17,8 @@ import msgspec
 
 from starling.engine.errors import EngineError, RecordTaken
 from starling.engine.inventory import pack, unpack
-from starling.engine.plan import Task
+from starling.engine.order import NAMESPACE
+from starling.engine.plan import Action, Task
 from starling.engine.unit import Drift, Operation, StoredUnit, Unit, UnitStatus
 from starling.errors import InputError
 from starling.kube import (
@@ -30,7 +31,7 @@ from starling.kube import (
     Resource,
     Selection,
 )
-from starling.objects import digest
+from starling.objects import ObjectKey, digest
 
 __all__ = ["RECORD_LABEL", "UNIT_ANNOTATION", "ConfigMapStore", "record_name"]
 
@@ -155,14 +156,21 @@ class ConfigMapStore:
         await self.set_status(unit_id, msgspec.structs.replace(status, operation=operation))
 
     async def check(self, unit: Unit, tasks: Sequence[Task]) -> None:
-        """Raise if another process has written the unit's record; before a sync, so that it doesn't work on.
+        """Raise if another process has written the unit's record, or pruning would take that along; before a sync.
 
         For `Engine.on_before_sync`, at the price of a look at the record. Two that begin in the same moment are told
         apart by their writes all the same.
         """
-        del tasks
+        if not unit.deleting and any(self._holds_records(task) for task in tasks):
+            raise EngineError(
+                f"Namespace {self._namespace} is no longer in the manifests, but the record of {unit.id} is in it",
+                hint="put it back; or, if it is to go, delete the unit",
+            )
         if unit.id in self._records:
             await self._ours(unit.id)
+
+    def _holds_records(self, task: Task) -> bool:
+        return task.action is Action.PRUNE and task.key == ObjectKey(*NAMESPACE, "", self._namespace)
 
     def _ref(self, unit_id: str) -> Ref:
         return _CONFIG_MAPS.ref(record_name(unit_id), self._namespace)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starling.engine.unit import instance_of, namespace_of, unit_hash
 from starling.objects import ObjectKey
 
-__all__ = ["LABEL", "TRACKING", "mark", "may_take", "owner", "tracking_id"]
+__all__ = ["LABEL", "TRACKING", "how_to_move", "mark", "may_take", "owner", "tracking_id"]
 
 LABEL: Final = "starling.dev/sync"
 TRACKING: Final = "starling.dev/tracking-id"
@@ -63,3 +63,11 @@ def may_take(unit_id: str, owner_id: str, renders: bool) -> str:
     if namespace_of(owner_id) != namespace_of(unit_id):
         return f"it belongs to {owner_id}, of another namespace"
     return f"it belongs to {owner_id}, which still renders it" if renders else ""
+
+
+def how_to_move(unit_id: str, owner_id: str) -> str:
+    """What to do so that a unit gets an object that another has, and nothing is deleted on the way."""
+    first = "take it out of that unit's manifests first, or out of these"
+    if may_take(unit_id, owner_id, renders=False):
+        return f"{first}; annotate it with kustomize.toolkit.fluxcd.io/prune: disabled before, or it will be pruned"
+    return f"{first} (who moves it with `starling apply` applies that unit first, without --prune)"

@@ -13,7 +13,7 @@ from typing import Final
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
 from starling.engine.order import CRD, NAMESPACE, Tier, tier
-from starling.engine.ownership import may_take
+from starling.engine.ownership import how_to_move, may_take
 from starling.engine.prepare import Desired, Prepared
 from starling.engine.unit import Operation, Phase, Problem, Unit
 from starling.objects import ObjectKey, digest
@@ -189,7 +189,7 @@ def _consider(desired: Desired, snapshot: Snapshot, unit: Unit) -> Task | Proble
     record = snapshot.owned.get(desired.key)
     if record is None and (other := snapshot.others.get(desired.key)) is not None:
         if refusal := may_take(unit.id, *other):
-            hint = "take it out of that unit's manifests first, or out of these"
+            hint = how_to_move(unit.id, other[0])
             return Problem("OwnedByAnother", f"{desired.key}: {refusal}", desired.key, hint)
         return _task(desired, None, f"moves here from {other[0]}")
     if record is not None and record.readiness is Readiness.TERMINATING:

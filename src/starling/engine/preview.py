@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
+import msgspec
+
 from starling.engine.adoption import adopted
 from starling.engine.apply import replaceable, settled
 from starling.engine.diff import Apply, Effect, ObjectDiff, diff_added, diff_object, diff_removed
+from starling.engine.order import NAMESPACE
 from starling.engine.plan import DOUBTED, MISSING, NEW, Action, Plan, Task
 from starling.engine.prepare import Desired, Prepared
 from starling.engine.target import Target
@@ -25,6 +28,7 @@ THERE_ALL_THE_SAME: Final = {
     NEW: "exists already, and will be adopted",
     MISSING: "has lost the label that is our mark",
 }
+_NOT_CHANGED: Final = frozenset({Effect.REFUSED, Effect.REPLACED})
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,14 @@ class Preview:
         how = Apply(further=adopted if takes_over else None, force=force, namespaces=self._namespaces)
         ref = desired.resource.ref(key.name, key.namespace)
         content, _ = await settled(self.target, desired, ref)
-        return await diff_object(self.target.writer, ref, content, how=how)
+        diff = await diff_object(self.target.writer, ref, content, how=how)
+        return diff if replaceable(desired) and not kept else msgspec.structs.replace(diff, needs_force=False)
 
     @cached_property
     def _namespaces(self) -> frozenset[str]:
         """Those that the set brings; and none, for what is in none."""
         keys = (each.key for each in self.prepared.desired)
-        return frozenset({"", *(key.name for key in keys if (key.group, key.kind) == ("", "Namespace"))})
+        return frozenset({"", *(key.name for key in keys if (key.group, key.kind) == NAMESPACE)})
 
     async def _is_there(self, namespace: str) -> bool:
         """Whether there is such a namespace; who may not look takes it for granted."""
@@ -104,8 +109,11 @@ class Preview:
             return task
         if task.reason in THERE_ALL_THE_SAME:
             return replace(task, reason=THERE_ALL_THE_SAME[task.reason]) if await self._exists(task.key) else task
-        if task.reason != DOUBTED or (diff := await self._diff(task)) is None:
+        replaced = self.target.unit.force and task.record is not None and task.record.live
+        if (task.reason != DOUBTED and not replaced) or (diff := await self._diff(task)) is None:
             return task
+        if task.reason != DOUBTED:
+            return replace(task, reason=_found(diff)) if diff.effect in _NOT_CHANGED else task
         return replace(task, reason=_found(diff)) if diff.different or diff.ownership else None
 
 

@@ -94,7 +94,7 @@ def _chunks(data: bytes, file: str) -> Iterator[tuple[int, bytes]]:
         if rest and not rest.startswith("#"):
             line += data.count(b"\n", start, separator.start())
             raise ManifestError(
-                f"{rest[:40]!r} follows '---' on its line",
+                "something follows '---' on its line",  # what it is may be secret
                 Origin(file, 0, line),
                 hint="start the document on the next line",
             )

@@ -102,7 +102,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
         "timestamp": _is_timestamp(text),
     }
     if not fits[name]:
-        raise ValueError(f"{text!r} is not a !!{name}")
+        raise ValueError(f"this is not a !!{name}")  # what it is may be secret
     return float(value) if name == "float" and isinstance(value, int) else value
 
 

@@ -153,6 +153,17 @@ _LOGGED = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\] (?:\"command 
 """What kubectl puts before its words: a time and a process, which are others each time."""
 
 
+_QUOTED = (
+    (
+        re.compile(r"literal sources \[.*\]: invalid literal source .*, expected", re.DOTALL),
+        "a literal isn't as expected:",
+    ),
+    (re.compile(r" with config: `.*`(?=: )", re.DOTALL), ""),
+    (re.compile(r" patch from \[.*\]", re.DOTALL), " patch"),
+)
+"""Where kustomize quotes what it was given, which may be secret; and what is said instead."""
+
+
 def complaint(text: str, places: Mapping[str, str]) -> str:
     """What matters of what a tool said, with folders of this machine named as the reader knows them.
 
@@ -163,6 +174,8 @@ def complaint(text: str, places: Mapping[str, str]) -> str:
     lines = [_LOGGED.sub("", line.rstrip()) for line in text.splitlines()]
     said = "\n".join(line for line in lines if not _NOISE.match(line)) or "\n".join(lines)
     said = re.sub(r"^(?:error|Error):\s*", "", said.strip())
+    for quoted, instead in _QUOTED:
+        said = quoted.sub(instead, said)
     return said if len(said) <= MOST_SHOWN else f"{said[: MOST_SHOWN // 2]} … {said[-MOST_SHOWN // 2 :]}"
 
 

@@ -236,15 +236,14 @@ def comparable(content: Json) -> Json:
     return {name: value for name, value in content.items() if name != "status"}
 
 
-async def test_what_cannot_be_made_is_shown_as_written(client: Client, namespace: str) -> None:
-    """Where the server can't be asked for another object like it, the diff says why and has what is written."""
+async def test_what_cannot_be_made_anew_is_refused(client: Client, namespace: str) -> None:
+    """Where the server refuses another object like it, force deletes nothing, and the diff says why."""
     resource, content, other, _ = CANT_CHANGE["a Service's address"]
     ref = resource.ref("web", namespace)
     await client.apply(ref, content)
     diff = await diff_object(client, ref, other, how=Apply(force=True))
-    assert (diff.effect, diff.needs_force) == (Effect.REPLACED, True)
-    assert re.search("shown as written, .*the provided IP .* is not in the valid range", diff.message, re.DOTALL)
-    assert "10.0.0.77" in [change.after for change in diff.changes if change.path == "spec.clusterIP"]
+    assert (diff.effect, diff.needs_force) == (Effect.REFUSED, False)
+    assert re.search("couldn't be made anew: .*the provided IP .* is not in the valid range", diff.message, re.DOTALL)
 
 
 async def test_what_is_invalid_is_refused(client: Client, namespace: str) -> None:

@@ -6,7 +6,7 @@ from starling.engine import Limits, Readiness
 from starling.kube import Client
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.kinds import own_kind
-from tests.integration.engine.scene import HOUR, Json, Scene, config_map
+from tests.integration.engine.scene import HOUR, Json, Scene, config_map, deployment
 from tests.integration.engine.test_prune_and_its_guard import annotated
 from tests.integration.engine.world import running_engine
 
@@ -158,6 +158,24 @@ async def test_force_is_not_for_what_only_reads_like_it(scene: Scene) -> None:
         scene.render("web", wrong, force=True, interval=HOUR)
         await scene.until(unit, lambda status: status.problems)
         assert (await scene.live(name))["metadata"]["uid"] == uid
+
+
+async def test_force_deletes_nothing_that_can_not_be_made_anew(scene: Scene) -> None:
+    """The new manifest is wrong in itself: what is there stays until that is mended."""
+    unit = scene.render("web", deployment(), force=True, interval=HOUR)
+    async with running_engine(scene):
+        await scene.has_applied(unit)
+        uid = (await scene.live("web", "Deployment"))["metadata"]["uid"]
+        other = {"matchLabels": {"app": "other"}}
+        scene.render("web", deployment(selector=other), force=True, interval=HOUR)
+        status = await scene.until(unit, lambda status: status.problems)
+        assert "couldn't be made anew: " in status.problems[0].message
+        assert "does not match template" in status.problems[0].message
+        assert (await scene.live("web", "Deployment"))["metadata"]["uid"] == uid
+        labels = {"metadata": {"labels": {"app": "other"}}, "spec": deployment()["spec"]["template"]["spec"]}
+        scene.render("web", deployment(selector=other, template=labels), force=True, interval=HOUR)
+        await scene.has_applied(unit)
+        assert (await scene.live("web", "Deployment"))["metadata"]["uid"] != uid
 
 
 async def test_duplicate_list_keys_say_how_to_mend_them(scene: Scene) -> None:

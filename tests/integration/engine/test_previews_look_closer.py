@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starling.engine import Engine, IgnoredDifference, Plan, Preview, ReconciliationSettings
+from starling.engine.diff import Effect
 from starling.engine.ownership import LABEL
 from starling.engine.plan import DOUBTED
 from tests.integration.config_maps import CONFIG_MAPS
@@ -89,6 +90,20 @@ async def test_what_drifted_and_cannot_be_put_right(scene: Scene) -> None:
         scene.render("web", content, force=force)
         async with previewed(scene, unit) as preview:
             assert reasons(await preview.examined())["fixed"].startswith(began)
+
+
+async def test_what_force_does_not_touch_is_not_said_to_need_it(scene: Scene) -> None:
+    """With force or without: it would be refused all the same."""
+    kept = {**config_map("kept", x="1"), "immutable": True}
+    kept["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    unit = scene.render("web", kept)
+    async with running_engine(scene):
+        await scene.synced(unit)
+    for force in (False, True):
+        scene.render("web", {**kept, "data": {"x": "2"}}, force=force)
+        async with previewed(scene, unit) as preview:
+            [diff] = await preview.diffs()
+            assert (diff.effect, diff.needs_force) == (Effect.REFUSED, False)
 
 
 async def test_first_contact_in_a_diff(scene: Scene) -> None:

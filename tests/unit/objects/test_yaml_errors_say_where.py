@@ -22,7 +22,7 @@ from starling.objects import ManifestError, Origin, load_documents, load_manifes
         ('{"a":\n' + "[" * 200 + "]" * 200 + "}", "f.yaml:2 (document 1)", "nested more than 200 levels deep"),
         ('{"a": 1}'.encode("utf-16-le"), "f.yaml:1 (document 1)", "control characters are not allowed"),
         ("---\n---\n---\n1: a\n'1': b", "f.yaml:5 (document 1)", "key '1' stands twice in one mapping"),
-        ("a: 1\n--- b: 2", "f.yaml:2", "'b: 2' follows '---' on its line"),
+        ("a: 1\n--- b: 2", "f.yaml:2", "something follows '---' on its line"),
         ("a: 1\n...\nb: 2", "f.yaml:3 (document 1)", "more follows after the document's end"),
         (
             "a:\n- *x",
@@ -33,7 +33,7 @@ from starling.objects import ManifestError, Origin, load_documents, load_manifes
         ("a: 1\nb: .inf", "f.yaml:2 (document 1)", "JSON has no infinity and no NaN"),
         ("a: 1\n~: 2", "f.yaml:2 (document 1)", "null can't be a key"),
         ("a: 1\n? [b]\n: 2", "f.yaml:2 (document 1)", "a mapping or a sequence can't be a key"),
-        ("a: 1\nb: !!int x", "f.yaml:2 (document 1)", "'x' is not a !!int"),
+        ("a: 1\nb: !!int x", "f.yaml:2 (document 1)", "this is not a !!int"),
         ("a: 1\nb: !!binary x", "f.yaml:2 (document 1)", "!!binary is not base64"),
         ("a:\n  <<: 1", "f.yaml:2 (document 1)", "'<<' merges a mapping or a list of mappings"),
         ("a: 1\nb: \x01", "f.yaml:2 (document 1)", "control characters are not allowed"),

@@ -21,7 +21,7 @@ Uses `starling.kube`, `starling.objects` and `engine.paths`; nothing else of the
 """
 
 from starling.engine.diff.comparing import compare
-from starling.engine.diff.dry_run import Apply, diff_added, diff_object, diff_removed, is_immutability
+from starling.engine.diff.dry_run import Apply, diff_added, diff_object, diff_removed, is_immutability, refused_anew
 from starling.engine.diff.masking import MASK, MASK_CHANGED, masked, quotes_secret
 from starling.engine.diff.printing import document, render
 from starling.engine.diff.values import Change, Effect, ObjectDiff
@@ -41,5 +41,6 @@ __all__ = [
     "is_immutability",
     "masked",
     "quotes_secret",
+    "refused_anew",
     "render",
 ]

@@ -26,10 +26,9 @@ from starling.kube import (
 )
 from starling.objects import ObjectKey, digest, short_digest
 
-__all__ = ["Apply", "diff_added", "diff_object", "diff_removed", "is_immutability"]
+__all__ = ["Apply", "diff_added", "diff_object", "diff_removed", "is_immutability", "refused_anew"]
 
 _LOOKS = 3  # at an object that others write while we look
-_UNLIKE = "shown as written, for one like it with another name would be refused"
 # At the top and in the metadata; what stands in either can't be changed by a patch, or is compared by itself.
 _SERVERS_OWN = frozenset(
     {"apiVersion", "kind", "metadata", "managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"}
@@ -130,11 +129,19 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> It
         yield {"op": "add", "path": path, "value": after[name]} if name in after else {"op": "remove", "path": path}
 
 
-async def _replaced(client: Client, ref: Ref, content: Mapping[str, Any], live: Any, refused: ObjectDiff) -> ObjectDiff:
-    """The object made anew: the server is asked to make one under another name, since this one is still taken."""
+async def refused_anew(client: Client, ref: Ref, content: Mapping[str, Any]) -> str:
+    """Why an object couldn't be made anew if it were deleted, in the server's words without what is secret; "": it can.
+
+    The server is asked to make one under another name, since this one is still taken.
+    """
+    made = await _made_anew(client, ref, content)
+    return made if isinstance(made, str) else ""
+
+
+async def _made_anew(client: Client, ref: Ref, content: Mapping[str, Any]) -> Any:
+    """The object as it would be, but for its uid; or why it wouldn't."""
     stand_in = f"starling-{short_digest(digest([str(ref), content]))}"
     metadata = {**content["metadata"], "name": stand_in}
-    message = refused.message
     try:
         body = await client.create(
             ref.resource, {**content, "metadata": metadata}, namespace=ref.namespace, dry_run=True
@@ -142,13 +149,19 @@ async def _replaced(client: Client, ref: Ref, content: Mapping[str, Any], live: 
     except ApiError as error:
         if not _is_refusal(error):
             raise
-        made, message = content, f"{message}\n{_UNLIKE}: {_words(error, live, content)}"
-    else:
-        made = body.json()
-        # A Job's pods, say, have its name and uid among their labels.
-        made = _renamed(made, {stand_in: ref.name, made["metadata"]["uid"]: live["metadata"]["uid"]})
+        return _words(error, None, content).replace(stand_in, ref.name)
+    return _renamed(body.json(), {stand_in: ref.name})
+
+
+async def _replaced(client: Client, ref: Ref, content: Mapping[str, Any], live: Any, refused: ObjectDiff) -> ObjectDiff:
+    made = await _made_anew(client, ref, content)
+    if isinstance(made, str):
+        message = f"{refused.message}\nand with force it isn't deleted, for it couldn't be made anew: {made}"
+        return replace(refused, message=message, needs_force=False)
+    # A Job's pods, say, have its uid among their labels.
+    made = _renamed(made, {made["metadata"]["uid"]: live["metadata"]["uid"]})
     diff = compare(live, made, status="status" in content)
-    return replace(diff, key=_key(ref), effect=Effect.REPLACED, message=message, needs_force=True)
+    return replace(diff, key=_key(ref), effect=Effect.REPLACED, message=refused.message, needs_force=True)
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
