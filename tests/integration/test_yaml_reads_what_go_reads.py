@@ -138,6 +138,7 @@ def test_numbers_of_any_size(go: Go, exponent: int, digits: str, as_key: bool) -
 
 @few
 @example(text="\ufeff\ufeff\r0")
+@example(text="\r{\u0085!")
 @given(text=st.text(alphabet="ab:-?,[]{}#&*!|>'\"%@<\\ \n\t\r01~.\u00e9\u0085\u2028\ufeff", max_size=30))
 def test_soups_of_indicators(go: Go, text: str) -> None:
     """Whatever YAML's signs are thrown together, both read it alike or neither does."""

@@ -9,12 +9,12 @@ The nouns:
     Readiness, Health             how ready an object is (`starling.engine.health`, which imports alone)
 
 How data goes through: a ManifestGenerator gives manifests, `prepare` makes them what will be applied (namespaces,
-marks, order), `plan` compares that with the records of the `cache`, `execute` does it with `apply` and `prune`, and
-what came of it is in the UnitStatus that a SyncStore writes down. A watch for each kind keeps the cache up to date:
-drift is when the digest of our managed fields isn't the one that our apply left (`fields` reads them, `adoption` takes
-over what other tools made, `ignoring` leaves alone what may differ, `contention` ends quarrels). `connection` is one
-cluster, `operate` one unit's operation, `engine` the loop, `preview` a look ahead. `starling.engine.diff` says what an
-apply would change.
+marks, order), `plan` compares that with the records of the `cache` (`removals` says what becomes of what isn't wanted
+any more, `tasks` has what plans are made of), `execute` does it with `apply` and `prune`, and what came of it is in
+the UnitStatus that a SyncStore writes down. A watch for each kind keeps the cache up to date: drift is when the digest
+of our managed fields isn't the one that our apply left (`fields` reads them, `adoption` takes over what other tools
+made, `ignoring` leaves alone what may differ, `contention` ends quarrels). `connection` is one cluster, `operate` one
+unit's operation, `engine` the loop, `preview` a look ahead. `starling.engine.diff` says what an apply would change.
 
     engine = Engine(ReconciliationSettings(), credentials, generator, store)
     engine.on_sync_completed(print)
@@ -29,7 +29,6 @@ from starling.engine.errors import EngineError, NotOurs, RecordTaken, Refused, V
 from starling.engine.execute import SyncEvent
 from starling.engine.health import Health, Readiness
 from starling.engine.inventory import pack, unpack
-from starling.engine.plan import Action, Plan, Task
 from starling.engine.preview import Preview
 from starling.engine.settings import (
     ClusterAccess,
@@ -41,6 +40,7 @@ from starling.engine.settings import (
     ResourcesFilter,
     SyncStore,
 )
+from starling.engine.tasks import Action, Plan, Task
 from starling.engine.unit import (
     Drift,
     IgnoredDifference,

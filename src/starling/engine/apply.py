@@ -13,10 +13,10 @@ from starling.engine.fields import shared
 from starling.engine.ignoring import settle
 from starling.engine.order import Tier
 from starling.engine.ownership import mark, owner
-from starling.engine.plan import Task
 from starling.engine.prepare import Desired
 from starling.engine.prune import Deletion, delete_object
 from starling.engine.target import Target
+from starling.engine.tasks import Task
 from starling.engine.unit import Drift
 from starling.errors import StarlingError
 from starling.kube import AlreadyExists, ApiError, Body, Conflict, Invalid, NotFound, Ref

@@ -11,7 +11,7 @@ import msgspec
 from starling.engine.cache import Change
 from starling.engine.errors import Vetoed
 from starling.engine.execute import SyncEvent
-from starling.engine.plan import Task
+from starling.engine.tasks import Task
 from starling.engine.unit import Operation, Unit, UnitStatus
 from starling.errors import StarlingError
 

@@ -18,7 +18,7 @@ import msgspec
 from starling.engine.errors import EngineError, RecordTaken
 from starling.engine.inventory import pack, unpack
 from starling.engine.order import NAMESPACE
-from starling.engine.plan import Action, Task
+from starling.engine.tasks import Action, Task
 from starling.engine.unit import Drift, Operation, StoredUnit, Unit, UnitStatus
 from starling.errors import InputError
 from starling.kube import (

@@ -13,9 +13,9 @@ from itertools import groupby
 import msgspec
 
 from starling.engine.apply import apply_object, create_object, explained
-from starling.engine.plan import Action, Plan, Task, met
 from starling.engine.prune import orphan_object, prune_object
 from starling.engine.target import Target
+from starling.engine.tasks import Action, Plan, Task, met
 from starling.engine.unit import Drift, Problem
 from starling.errors import StarlingError
 from starling.kube import ApiError

@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from starling.engine.connection import Connection
 from starling.engine.errors import EngineError
 from starling.engine.prepare import prepare
+from starling.engine.removals import holders
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings, SyncStore
 from starling.engine.state import UnitState
 from starling.engine.unit import Unit, namespace_of
 from starling.errors import StarlingError
 from starling.objects import ObjectKey
 
-__all__ = ["Neighbours"]
+__all__ = ["Neighbours", "Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Objects that other units render by now, and namespaces and CRDs of which they render what is in them."""
+
+    rendered: frozenset[ObjectKey] = frozenset()
+    occupied: frozenset[ObjectKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +43,22 @@ class Neighbours:
         stored = await self.store.get(owner)
         return stored is not None and bool(stored.status.inventory.get(key))
 
-    async def rendered(self, unit: Unit, keys: frozenset[ObjectKey], connection: Connection) -> frozenset[ObjectKey]:
-        """Which of these objects others of the unit's namespace render by now; EngineError if one can't be asked."""
-        found: set[ObjectKey] = set()
+    async def wanted(self, unit: Unit, keys: frozenset[ObjectKey], connection: Connection) -> "Wanted":
+        """What others of the unit's namespace want of these objects; EngineError if one can't be asked."""
+        if not keys:
+            return Wanted()
+        rendered: set[ObjectKey] = set()
+        occupied: set[ObjectKey] = set()
+        definitions = connection.definitions()
         for unit_id in await self.store.list():
             if unit_id == unit.id or namespace_of(unit_id) != namespace_of(unit.id):
                 continue
             other = await self._unit(unit_id)
             if other is not None and other.cluster == unit.cluster and not other.deleting:
-                found |= keys & await self._keys(other, connection)
-        return frozenset(found)
+                theirs = await self._keys(other, connection)
+                rendered |= keys & theirs
+                occupied |= keys & {holder for key in theirs for holder in holders(key, definitions)}
+        return Wanted(frozenset(rendered), frozenset(occupied - rendered))
 
     async def _unit(self, unit_id: str) -> Unit | None:
         state = self.units.get(unit_id)

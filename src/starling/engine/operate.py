@@ -20,11 +20,13 @@ from starling.engine.fields import attribute
 from starling.engine.ignoring import left_out
 from starling.engine.inventory import baseline
 from starling.engine.neighbours import Neighbours
-from starling.engine.plan import Action, Plan, Snapshot, Task, dropped, plan, plan_removal
+from starling.engine.plan import plan
 from starling.engine.prepare import UNKNOWN_KIND, Prepared, kinds_needed, prepare
+from starling.engine.removals import dropped, plan_removal
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings
 from starling.engine.state import UnitState, status_of
 from starling.engine.target import Target
+from starling.engine.tasks import Action, Plan, Snapshot, Task
 from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem, Unit, UnitStatus
 from starling.errors import StarlingError
 from starling.objects import ObjectKey
@@ -109,10 +111,10 @@ class Operations:
         )
         gone = dropped(prepared, snapshot) if unit.prune else frozenset()
         try:
-            wanted = await self.neighbours.rendered(unit, gone, connection) if gone else gone
+            wanted = await self.neighbours.wanted(unit, gone, connection)
         except StarlingError as error:
             return _unpruned(plan(prepared, snapshot, unit), error)
-        return plan(prepared, replace(snapshot, wanted=wanted), unit)
+        return plan(prepared, replace(snapshot, wanted=wanted.rendered, occupied=wanted.occupied), unit)
 
     def _owned(self, unit: Unit, connection: Connection) -> dict[ObjectKey, Record]:
         """The unit's objects, those left out that the settings leave alone."""
@@ -266,8 +268,9 @@ class Operations:
         state.due = math.inf
         owned = self._owned(unit, connection)
         live = frozenset(key for key, record in owned.items() if record.live)
-        wanted = await self.neighbours.rendered(unit, live, connection) if live else live
-        snapshot = Snapshot(owned, wanted=wanted, definitions=connection.definitions())
+        wanted = await self.neighbours.wanted(unit, live, connection)
+        definitions = connection.definitions()
+        snapshot = Snapshot(owned, wanted=wanted.rendered, occupied=wanted.occupied, definitions=definitions)
         todo = await self._allowed(unit, plan_removal(snapshot, unit))
         outcome = await execute(todo, self.target(unit, connection), tell)
         if state.connection is not connection:
@@ -278,7 +281,7 @@ class Operations:
             self._fail(state, outcome.problems)
             return
         state.problems, state.retry_at = (), None
-        owned = {key: record for key, record in self._owned(unit, connection).items() if key not in wanted}
+        owned = {key: record for key, record in self._owned(unit, connection).items() if key not in wanted.rendered}
         if unseen := [key for key in owned if (key.group, key.kind) in connection.unseen()]:
             raise EngineError(f"{unseen[0]} can't be seen: the API service behind its kind doesn't answer")
         left = [record for record in owned.values() if record.live]

@@ -12,9 +12,9 @@ from starling.engine.adoption import adopted
 from starling.engine.apply import replaceable, settled
 from starling.engine.diff import Apply, Effect, ObjectDiff, diff_added, diff_object, diff_removed
 from starling.engine.order import NAMESPACE
-from starling.engine.plan import DOUBTED, MISSING, NEW, Action, Plan, Task
 from starling.engine.prepare import Desired, Prepared
 from starling.engine.target import Target
+from starling.engine.tasks import DOUBTED, MISSING, NEW, Action, Plan, Task
 from starling.kube import Forbidden, NotFound
 from starling.objects import ObjectKey
 

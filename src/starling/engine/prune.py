@@ -8,8 +8,8 @@ import msgspec
 
 from starling.engine.cache import Record, Seen
 from starling.engine.ownership import TRACKING, owner
-from starling.engine.plan import Task
 from starling.engine.target import Target
+from starling.engine.tasks import Task
 from starling.engine.uids import text
 from starling.kube import FIELD_MANAGER, Conflict, DeleteOptions, Invalid, NotFound, NotServed, Ref
 from starling.objects import ObjectKey

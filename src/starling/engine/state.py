@@ -14,7 +14,7 @@ from starling.engine.connection import ANY_VERSION, Connection
 from starling.engine.contention import Contention
 from starling.engine.health import Readiness, least
 from starling.engine.inventory import baseline
-from starling.engine.plan import Task, met
+from starling.engine.tasks import Task, met
 from starling.engine.unit import MOST_PROBLEMS, Drift, Operation, Phase, Problem, Unit, UnitStatus
 from starling.errors import StarlingError
 from starling.kube import KubeError

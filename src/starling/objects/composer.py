@@ -1,6 +1,7 @@
 """Turns the C parser's events into values, by the rules that `starling.objects.reader` and `scalars` state."""
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -33,6 +34,8 @@ _NODE_WEIGHT: Final = 16
 _NO_KEY: Final = object()
 _MERGE: Final = object()
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What the C parser counts lines by."""
 
 
 class Mark(Protocol):
@@ -200,7 +203,7 @@ class _Builder:
             raise Refused("'?' within [] or {}", event.start_mark, hint="put the text in quotes")
         if event.tag is not None and not event.value:
             mark = event.end_mark
-            line = self.chunk.split(b"\n", mark.line + 1)[mark.line].decode()
+            line = _BREAK.split(self.chunk.decode(), mark.line + 1)[mark.line]
             if line[mark.column : mark.column + 1] == ",":
                 raise Refused("a tag directly before ','", event.start_mark, hint="put a blank before the comma")
 

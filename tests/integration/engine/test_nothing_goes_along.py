@@ -13,6 +13,7 @@ from tests.integration.engine.scene import HOUR, Json, Scene, config_map
 from tests.integration.engine.test_namespaces_and_scopes import NAMESPACES, placed
 from tests.integration.engine.test_prune_and_its_guard import annotated, bears_no_marks
 from tests.integration.engine.world import running_engine
+from tests.waiting import until
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,16 @@ class Case:
         """The holder as it is."""
         return await self.scene.live(self.holder["metadata"]["name"], self.holders)
 
+    async def is_going(self) -> bool:
+        """Whether the holder is being deleted, or gone."""
+        live = await self.its_holder()
+        return not live or "deletionTimestamp" in live["metadata"]
+
     async def is_there(self, name: str) -> bool:
         """Whether something in it is, and isn't about to go."""
         resource, namespace = self.held_in
         live = (await self.scene.client.get(resource.ref(name, namespace))).json()
-        return not any("deletionTimestamp" in each["metadata"] for each in (live, await self.its_holder()))
+        return "deletionTimestamp" not in live["metadata"] and not await self.is_going()
 
 
 @pytest.fixture(params=["namespace", "CRD"])
@@ -100,14 +106,34 @@ async def test_something_in_it_is_to_be_kept(case: Case, end: str) -> None:
         assert bears_no_marks(await case.its_holder())
 
 
-async def test_something_in_it_has_moved(case: Case) -> None:
-    """What another unit renders by now isn't taken along with what that doesn't render."""
-    old = case.render("old", case.holder, case.held("it"))
+@pytest.mark.parametrize("moved", [False, True], ids=["all the time", "by now"])
+async def test_another_unit_has_something_in_it(case: Case, moved: bool) -> None:
+    """It isn't pruned before that is gone, and nobody fails for it."""
+    unit = case.render("web", case.holder, *([case.held("it")] if moved else []))
+    async with running_engine(case.scene) as engine:
+        await case.scene.synced(unit)
+        other = case.render("other", case.held("it"))
+        if moved:
+            await case.scene.until(other, lambda status: status.problems)
+        else:
+            await case.scene.synced(other)
+        case.render("web")
+        await case.scene.synced(unit, other)
+        assert await case.is_there("it")
+        case.render("other")
+        await case.scene.synced(other)
+        engine.refresh(unit)
+        await until(case.is_going)
+
+
+async def test_a_unit_that_goes_leaves_what_others_use(case: Case) -> None:
+    """Without our marks: it is nobody's from then on."""
+    unit = case.render("web", case.holder)
     async with running_engine(case.scene):
-        await case.scene.synced(old)
-        new = case.render("new", case.held("it"))
-        await case.scene.until(new, lambda status: status.problems)
-        case.render("old")
-        await case.scene.synced(new, old)
+        await case.scene.synced(unit)
+        other = case.render("other", case.held("it"))
+        await case.scene.synced(other)
+        case.render("web", deleting=True)
+        await case.scene.until(unit, lambda status: status.removed)
         assert await case.is_there("it")
         assert bears_no_marks(await case.its_holder())

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from starling.engine import Engine, IgnoredDifference, Plan, Preview, ReconciliationSettings
 from starling.engine.diff import Effect
 from starling.engine.ownership import LABEL
-from starling.engine.plan import DOUBTED
+from starling.engine.tasks import DOUBTED
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import Json, Scene, config_map
 from tests.integration.engine.traffic import Traffic

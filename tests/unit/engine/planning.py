@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
 from starling.engine.order import sort_key, tier
-from starling.engine.plan import Action, Plan, Snapshot, Task
 from starling.engine.prepare import Desired, Prepared
+from starling.engine.tasks import Action, Plan, Snapshot, Task
 from starling.engine.unit import Operation, Phase, Problem, Unit
 from starling.objects import GroupVersionKind, Manifest, ObjectKey, digest
 

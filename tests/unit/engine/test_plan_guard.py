@@ -8,8 +8,9 @@ from hypothesis import assume, given
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.plan import Action, Plan, Snapshot, plan
+from starling.engine.plan import plan
 from starling.engine.prepare import Desired
+from starling.engine.tasks import Action, Plan, Snapshot
 from starling.engine.unit import Unit
 from starling.objects import ObjectKey
 from tests.unit.engine.planning import OBJECTS, RECORDS, UNIT, desired, key, missing, prepared, record, snapshot

@@ -7,8 +7,9 @@ from hypothesis import given
 
 from starling.engine.health import Readiness
 from starling.engine.order import tier
-from starling.engine.plan import Action, Plan, Snapshot, Task, met, plan
+from starling.engine.plan import plan
 from starling.engine.prepare import Desired
+from starling.engine.tasks import Action, Plan, Snapshot, Task, met
 from starling.engine.unit import Phase
 from starling.objects import ObjectKey
 from tests.unit.engine.planning import (

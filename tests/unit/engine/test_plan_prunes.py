@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.plan import Action, Plan, Snapshot, plan, plan_removal
+from starling.engine.plan import plan
 from starling.engine.prepare import Desired
+from starling.engine.removals import plan_removal
+from starling.engine.tasks import Action, Plan, Snapshot
 from starling.engine.unit import Problem, Unit
 from starling.objects import ObjectKey
 from tests.unit.engine.planning import (
@@ -221,6 +223,17 @@ def test_what_holds_something_that_stays_is_left(holder: Record, held: dict[str,
         task = made.work[0]  # before what is in it: a process that is killed in between won't know of that any more
         assert (task.action, task.key) == (Action.ORPHAN, holder.key)
         assert task.reason.endswith(f", but {stays.key} stays, and would go along")
+
+
+@HOLDERS
+def test_what_others_have_objects_in_is_left_for_now(holder: Record, held: dict[str, Any]) -> None:
+    """It stays the unit's, to be pruned later; but a unit that goes leaves it, and one that needs it says so."""
+    occupied = frozenset({holder.key})
+    known = snapshot(holder, record("stays"), occupied=occupied, definitions=DEFINITIONS)
+    assert told(plan(prepared(desired("stays")), known, UNIT)) == [f"release {holder.key.name}"]
+    assert f"orphan {holder.key.name}" in told(plan_removal(known, UNIT))
+    contradicted = plan(prepared(desired("it", **held)), known, UNIT)
+    assert [problem.reason for problem in contradicted.problems] == ["StillNeeded"]
 
 
 @HOLDERS

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from starling.engine.cache import Record
 from starling.engine.health import Readiness
-from starling.engine.plan import DOUBTED, Action, Plan, Snapshot, met, plan
+from starling.engine.plan import plan
 from starling.engine.prepare import Desired
+from starling.engine.tasks import DOUBTED, Action, Plan, Snapshot, met
 from starling.engine.unit import Phase, Problem
 from tests.unit.engine.planning import (
     OBJECTS,

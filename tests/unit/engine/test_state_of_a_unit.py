@@ -14,8 +14,8 @@ from starling.engine.contention import Contention
 from starling.engine.health import Readiness, assess
 from starling.engine.inventory import baseline
 from starling.engine.ownership import LABEL
-from starling.engine.plan import Action, Task
 from starling.engine.state import GRACE, UnitState, as_left, recover, status_of, unknown_status
+from starling.engine.tasks import Action, Task
 from starling.engine.unit import MOST_PROBLEMS, Drift, Phase, Problem, Unit, UnitStatus
 from starling.kube import Unreachable
 from starling.objects import ObjectKey
