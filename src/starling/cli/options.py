@@ -74,8 +74,23 @@ Prune = Annotated[
     bool, typer.Option("--prune/--no-prune", help="Delete what the unit had and the files no longer have.")
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Pruning may take everything that the unit has.")]
+
+
+def _digest(value: str) -> str:
+    """The digest; an option that was swallowed since no digest was given is none."""
+    if value and not re.fullmatch(r"sha256:[0-9a-f]{64}", value, re.ASCII):
+        raise typer.BadParameter(f"{value} is no digest; the refusal prints it: sha256:…")
+    return value
+
+
 Confirm = Annotated[
-    str, typer.Option("--confirm", metavar="DIGEST", help="This very plan may do so; the refusal prints its digest.")
+    str,
+    typer.Option(
+        "--confirm",
+        metavar="DIGEST",
+        callback=_digest,
+        help="This very plan may do so; the refusal prints its digest.",
+    ),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Delete and recreate objects where a field changes that can't be changed.")

@@ -54,8 +54,6 @@ READINESS: Final = frozenset({"Failed", "Complains"})
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?", re.ASCII)
 
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -94,8 +92,6 @@ class Wanted:
     @asynccontextmanager
     async def opened(self, materials: Materials) -> AsyncIterator["Session"]:
         """An engine that has the unit, and isn't running yet; how long it may take is the command's to watch."""
-        if self.confirm and not _DIGEST.fullmatch(self.confirm):
-            raise InputError(f"--confirm {self.confirm} is no digest", hint="the refusal prints it: sha256:…")
         how = {"prune": self.prune, "allow_empty": self.allow_empty, "confirm": self.confirm, "force": self.force}
         manifests = await materials.manifests(self._target)
         revision = " ".join(materials.revisions)

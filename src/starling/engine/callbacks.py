@@ -91,7 +91,9 @@ class Callbacks:
                 answer = callback(unit, tasks)
                 answer = await answer if inspect.isawaitable(answer) else answer
             except Exception as error:
-                raise Vetoed(f"the sync of {unit.id} was vetoed: {str(error) or type(error).__name__}") from error
+                hint = error.hint if isinstance(error, StarlingError) else None
+                said = str(error) or type(error).__name__
+                raise Vetoed(f"the sync of {unit.id} was vetoed: {said}", hint=hint) from error
             tasks = tasks if answer is None else answer
         return tuple(tasks)
 

@@ -13,7 +13,8 @@ from itertools import groupby
 import msgspec
 
 from starling.engine.apply import apply_object, create_object, explained
-from starling.engine.prune import orphan_object, prune_object
+from starling.engine.order import Tier
+from starling.engine.prune import SPARED, orphan_object, prune_object
 from starling.engine.target import Target
 from starling.engine.tasks import Action, Plan, Task, met
 from starling.engine.unit import Drift, Problem
@@ -47,13 +48,18 @@ class Outcome:
 
 @dataclass
 class _Run:
-    """One carrying out of a plan. Mutable: what has happened so far."""
+    """One carrying out of a plan. Mutable: what has happened so far.
+
+    `spared`: something wasn't pruned after all. It may be in a namespace, or of a CRD, that is to be pruned yet,
+    so these are left, too.
+    """
 
     target: Target
     tell: Callable[[SyncEvent], None]
     problems: list[Problem] = field(default_factory=list)
     shared: list[Drift] = field(default_factory=list)
     going: list[Task] = field(default_factory=list)
+    spared: bool = False
 
     async def do_all(self, step: Sequence[Task]) -> None:
         """As many at once as may be; what goes wrong is noted in order, so that a retry that ends the same reads so."""
@@ -89,8 +95,12 @@ class _Run:
                 return result.outcome
             case Action.CREATE:
                 return await create_object(self.target, task)
+            case Action.PRUNE if self.spared and task.tier <= Tier.DEFINITION:
+                return await orphan_object(self.target, task)
             case Action.PRUNE:
-                return await prune_object(self.target, task)
+                outcome = await prune_object(self.target, task)
+                self.spared = self.spared or outcome in SPARED
+                return outcome
             case Action.ORPHAN:
                 return await orphan_object(self.target, task)
             case Action.RELEASE:

@@ -1,10 +1,11 @@
 """The other units of a cluster: what they render, so that objects can move between units without being deleted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from starling.engine.connection import Connection
 from starling.engine.errors import EngineError
+from starling.engine.order import CRD
 from starling.engine.prepare import prepare
 from starling.engine.removals import holders
 from starling.engine.settings import ManifestGenerator, ReconciliationSettings, SyncStore
@@ -22,6 +23,10 @@ class Wanted:
 
     rendered: frozenset[ObjectKey] = frozenset()
     occupied: frozenset[ObjectKey] = frozenset()
+
+
+def _is_crd_of(key: ObjectKey, groups: Container[str]) -> bool:
+    return (key.group, key.kind) == CRD and key.name.partition(".")[2] in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Neighbours:
                 theirs = await self._keys(other, connection)
                 rendered |= keys & theirs
                 occupied |= keys & {holder for key in theirs for holder in holders(key, definitions)}
+                unknown = {key.group for key in theirs if (key.group, key.kind) not in definitions}
+                occupied |= {key for key in keys if _is_crd_of(key, unknown)}  # it isn't known which is which
         return Wanted(frozenset(rendered), frozenset(occupied - rendered))
 
     async def _unit(self, unit_id: str) -> Unit | None:

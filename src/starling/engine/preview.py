@@ -108,13 +108,15 @@ class Preview:
         if task.action is not Action.APPLY or task.key is None:
             return task
         if task.reason in THERE_ALL_THE_SAME:
-            return replace(task, reason=THERE_ALL_THE_SAME[task.reason]) if await self._exists(task.key) else task
-        replaced = self.target.unit.force and task.record is not None and task.record.live
-        if (task.reason != DOUBTED and not replaced) or (diff := await self._diff(task)) is None:
-            return task
-        if task.reason != DOUBTED:
-            return replace(task, reason=_found(diff)) if diff.effect in _NOT_CHANGED else task
-        return replace(task, reason=_found(diff)) if diff.different or diff.ownership else None
+            if not await self._exists(task.key):
+                return task
+            task = replace(task, reason=THERE_ALL_THE_SAME[task.reason])
+        if task.reason == DOUBTED:
+            diff = await self._diff(task)
+            return replace(task, reason=_found(diff)) if diff and (diff.different or diff.ownership) else None
+        if self.target.unit.force and (diff := await self._diff(task)) and diff.effect in _NOT_CHANGED:
+            return replace(task, reason=_found(diff))
+        return task
 
 
 async def _each(tasks: tuple[Task, ...], work: Callable[[Task], Awaitable[T]]) -> list[T]:

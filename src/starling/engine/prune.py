@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,9 +14,13 @@ from starling.engine.uids import text
 from starling.kube import FIELD_MANAGER, Conflict, DeleteOptions, Invalid, NotFound, NotServed, Ref
 from starling.objects import ObjectKey
 
-__all__ = ["Deletion", "delete_object", "orphan_object", "prune_object"]
+__all__ = ["SPARED", "Deletion", "delete_object", "orphan_object", "prune_object"]
 
 TRIES = 5
+ORPHANED: Final = "orphaned"
+LEFT: Final = "left"
+SPARED: Final = frozenset({ORPHANED, LEFT})
+"""What came of an object that is still there."""
 
 
 class Deletion(enum.Enum):
@@ -62,7 +66,7 @@ async def _let_go(target: Target, task: Task, key: ObjectKey) -> str:
         return await orphan_object(target, task)
     if current is not None and current.owner == target.unit.id:
         target.cache.disown(key)
-    return "left"
+    return LEFT
 
 
 async def delete_object(target: Target, ref: Ref, record: Record | None, spared: Callable[[Record], bool]) -> Deletion:
@@ -108,9 +112,9 @@ async def orphan_object(target: Target, task: Task) -> str:
         target.cache.gone(record.key, record.uid)
         return "gone"
     if not ours:
-        return "left"
+        return LEFT
     target.cache.drop(record.key)
-    return "orphaned"
+    return ORPHANED
 
 
 async def _strip(target: Target, ref: Ref, key: ObjectKey) -> bool:

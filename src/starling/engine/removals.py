@@ -29,7 +29,7 @@ def plan_removal(snapshot: Snapshot, unit: Unit) -> Plan:
     left = [_release(record, "another unit renders it now") for record in live if record.key in snapshot.wanted]
     taken = [
         _removal(record, f"{reason}, but {OCCUPIED}", orphan=True)
-        if record.key in snapshot.occupied
+        if record.key in snapshot.occupied and not orphan
         else _removal(record, reason, orphan=orphan)
         for record in live
         if record.key not in snapshot.wanted
@@ -38,9 +38,10 @@ def plan_removal(snapshot: Snapshot, unit: Unit) -> Plan:
 
 
 def dropped(prepared: Prepared, snapshot: Snapshot) -> frozenset[ObjectKey]:
-    """What the unit has and no longer wants, as far as it is there."""
-    live = {key for key, record in snapshot.owned.items() if record.live}
-    return frozenset(live - desired_keys(prepared))
+    """What the unit has and no longer wants, as far as it is there to stay."""
+    there = (record for record in snapshot.owned.values() if record.live)
+    staying = {record.key for record in there if record.readiness is not Readiness.TERMINATING}
+    return frozenset(staying - desired_keys(prepared))
 
 
 def removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> tuple[tuple[Task, ...], list[Problem]]:
@@ -53,8 +54,8 @@ def removals(prepared: Prepared, snapshot: Snapshot, unit: Unit) -> tuple[tuple[
     found = [_becomes(record, snapshot, unit) for record in gone if record.live or not _is_unseen(record, snapshot)]
     needed = _held(desired, found, snapshot.definitions)
     problems = [_still_needed(task.key, needed[task.key]) for task in found if task.key in needed]
-    going = [_unless_occupied(task, snapshot) for task in found if task.key not in needed]
-    return _in_reverse(_sparing(going, snapshot.definitions)), problems
+    going = _sparing([task for task in found if task.key not in needed], snapshot.definitions)
+    return _in_reverse(_unless_occupied(task, snapshot) for task in going), problems
 
 
 def _is_unseen(record: Record, snapshot: Snapshot) -> bool:
@@ -129,11 +130,11 @@ def _sparing(tasks: Sequence[Task], definitions: Mapping[tuple[str, str], str]) 
 
 
 def _stays(task: Task) -> bool:
-    """Whether someone wants an object to be there when its unit has let go of it; who controls one needn't."""
+    """Whether an object that is let go of for good is to be there still; who controls one needn't want that."""
     record = task.record
     if record is None or not record.live or record.readiness is Readiness.TERMINATING:
         return False
-    return task.action is Action.RELEASE or (task.action is Action.ORPHAN and record.kept)
+    return (task.action is Action.ORPHAN and record.kept) or (task.action is Action.RELEASE and not record.marked)
 
 
 def _release(record: Record, reason: str) -> Task:

@@ -149,6 +149,7 @@ class _Builder:
     root_line: int = 0
     complete: bool = False
     item_lines: list[int] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     frames: list[_Frame] = field(default_factory=list)
     anchors: dict[str, _Anchored] = field(default_factory=dict)
     nodes: int = 1
@@ -203,7 +204,8 @@ class _Builder:
             raise Refused("'?' within [] or {}", event.start_mark, hint="put the text in quotes")
         if event.tag is not None and not event.value:
             mark = event.end_mark
-            line = _BREAK.split(self.chunk.decode(), mark.line + 1)[mark.line]
+            self.lines = self.lines or _BREAK.split(self.chunk.decode())
+            line = self.lines[mark.line]
             if line[mark.column : mark.column + 1] == ",":
                 raise Refused("a tag directly before ','", event.start_mark, hint="put a blank before the comma")
 

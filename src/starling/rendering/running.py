@@ -154,12 +154,14 @@ _LOGGED = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\] (?:\"command 
 
 
 _QUOTED = (
-    (
-        re.compile(r"literal sources \[.*\]: invalid literal source .*, expected", re.DOTALL),
-        "a literal isn't as expected:",
-    ),
+    (re.compile(r"literal sources \[.*", re.DOTALL), "a literal isn't as expected: key=value"),
     (re.compile(r" with config: `.*`(?=: )", re.DOTALL), ""),
     (re.compile(r" patch from \[.*\]", re.DOTALL), " patch"),
+    (
+        re.compile(r"evalsymlink failure on '(?=.*[\n{]).*", re.DOTALL),
+        "a patch is neither a file nor complete in itself",
+    ),
+    (re.compile(r"node contents:.*", re.DOTALL), "what it is isn't repeated here"),
 )
 """Where kustomize quotes what it was given, which may be secret; and what is said instead."""
 

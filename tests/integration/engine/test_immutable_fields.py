@@ -156,7 +156,8 @@ async def test_force_is_not_for_what_only_reads_like_it(scene: Scene) -> None:
         uid = (await scene.live(name))["metadata"]["uid"]
         wrong = {**config_map(name, x="2"), "metadata": {"name": name, "labels": {"a": "is immutable"}}}
         scene.render("web", wrong, force=True, interval=HOUR)
-        await scene.until(unit, lambda status: status.problems)
+        status = await scene.until(unit, lambda status: status.problems)
+        assert "made anew" not in status.problems[0].message
         assert (await scene.live(name))["metadata"]["uid"] == uid
 
 

@@ -12,7 +12,7 @@ from tests.integration.engine.kinds import own_kind
 from tests.integration.engine.scene import HOUR, Json, Scene, config_map
 from tests.integration.engine.test_namespaces_and_scopes import NAMESPACES, placed
 from tests.integration.engine.test_prune_and_its_guard import annotated, bears_no_marks
-from tests.integration.engine.world import running_engine
+from tests.integration.engine.world import running_engine, unit_id
 from tests.waiting import until
 
 
@@ -28,7 +28,7 @@ class Case:
 
     def render(self, name: str, *contents: Json, **options: object) -> str:
         """A unit whose objects are where they say; besides these it has one that always stays."""
-        stays = config_map(f"{name}-stays")
+        stays = config_map(f"{name.rpartition('.')[2].partition('@')[0]}-stays")
         where = {"target_namespace": "", "default_namespace": self.scene.namespace}
         return self.scene.render(name, stays, *contents, interval=HOUR, **where, **options)
 
@@ -124,6 +124,19 @@ async def test_another_unit_has_something_in_it(case: Case, moved: bool) -> None
         await case.scene.synced(other)
         engine.refresh(unit)
         await until(case.is_going)
+
+
+async def test_nothing_is_known_yet_of_the_unit_that_has_something_in_it(case: Case) -> None:
+    """Nobody asked the cluster for the kinds of a unit that is in the store and wasn't told of."""
+    unit = case.render("web", case.holder)
+    other = unit_id("other", namespace=case.scene.namespace)
+    async with running_engine(case.scene):
+        await case.scene.synced(unit)
+        case.scene.unannounced.add(other)
+        case.render(other, case.held("it"))
+        case.render("web")
+        await case.scene.synced(unit)
+        assert not await case.is_going()
 
 
 async def test_a_unit_that_goes_leaves_what_others_use(case: Case) -> None:

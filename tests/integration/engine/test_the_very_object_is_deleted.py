@@ -15,6 +15,7 @@ from starling.engine.prune import Deletion, delete_object
 from starling.engine.target import Target
 from tests.integration.config_maps import CONFIG_MAPS
 from tests.integration.engine.scene import HOUR, Scene, config_map, key_of
+from tests.integration.engine.test_namespaces_and_scopes import NAMESPACES, placed
 from tests.integration.engine.test_prune_and_its_guard import bears_no_marks
 from tests.integration.engine.traffic import Asked, Traffic
 from tests.integration.engine.world import running_engine, unit_id
@@ -100,6 +101,28 @@ async def test_it_is_marked_to_be_kept_after_all(scene: Scene, traffic: Traffic,
         assert kept
         assert bears_no_marks(await scene.live("a"))
         assert "a" not in {key.name for key in scene.status(unit).inventory}
+
+
+async def test_what_holds_it_stays_with_it(scene: Scene, traffic: Traffic) -> None:
+    """Marked to be kept as its deletion is on its way, it isn't taken along by its namespace, which was to go next."""
+    other = f"{scene.namespace}-held"
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}}
+    stays = placed("stays", scene.namespace)
+    unit = scene.render("web", made, placed("a", other), stays, target_namespace="", interval=HOUR)
+
+    async def overtake(asked: Asked) -> None:
+        if (asked.verb, asked.name) == ("delete", "a"):
+            patch = {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}
+            await scene.client.merge_patch(CONFIG_MAPS.ref("a", other), patch, manager="someone")
+
+    async with running_engine(scene):
+        await scene.synced(unit)
+        traffic.before = overtake
+        scene.render("web", stays, target_namespace="", interval=HOUR)
+        await scene.synced(unit)
+    assert bears_no_marks(await scene.live(other, NAMESPACES))
+    assert "deletionTimestamp" not in (await scene.live(other, NAMESPACES))["metadata"]
+    await scene.client.delete(NAMESPACES.ref(other))
 
 
 async def test_a_version_does_not_tell_which_object_it_is(scene: Scene) -> None:

@@ -16,8 +16,10 @@ SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
         'secretGenerator: [{name: x, literals: ["password=hunter2", "hunter2broken"]}]',
         'resources: [a.yaml]\npatches: [{patch: "hunter2: [", target: {kind: Secret}}]',
         'resources: [a.yaml]\npatches: [{patch: "data:\\n  x: hunter2\\n", target: {kind: "("}}]',
+        "resources: [a.yaml]\npatchesStrategicMerge:\n- |-\n  kind: Secret\n  data: {x: hunter2}",
+        'resources: [a.yaml]\npatches: [{patch: "apiVersion: v1\\nkind: {x: hunter2}", target: {kind: Secret}}]',
     ],
-    ids=["a literal", "a patch", "a patch's target"],
+    ids=["a literal", "a patch", "a patch's target", "a patch without a name", "a patch of the wrong shape"],
 )
 async def test_kustomize(renderer: Renderer, tmp_path: Path, kustomization: str) -> None:
     """Of literals and patches it says which are wrong by showing them."""

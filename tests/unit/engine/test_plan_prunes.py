@@ -213,16 +213,20 @@ def test_what_holds_nothing_wanted_goes(holder: Record, held: dict[str, Any]) ->
 
 
 @HOLDERS
-@pytest.mark.parametrize("why", ["kept", "moved", "stripped"])
-def test_what_holds_something_that_stays_is_left(holder: Record, held: dict[str, Any], why: str) -> None:
-    """Something marked to be kept, or that another unit renders by now, or from which someone took our marks."""
+@pytest.mark.parametrize("occupied", [False, True])
+@pytest.mark.parametrize("why", ["kept", "stripped"])
+def test_what_holds_something_that_stays_is_left(
+    holder: Record, held: dict[str, Any], why: str, occupied: bool
+) -> None:
+    """Something marked to be kept, or from which someone took our marks; for good, for it won't be known later."""
     stays = record("it", **held, kept=why == "kept", marked=why != "stripped")
-    wanted = frozenset({key("it", **held)}) if why == "moved" else frozenset[ObjectKey]()
-    known = snapshot(holder, record("stays"), stays, wanted=wanted, definitions=DEFINITIONS)
-    for made in (plan(prepared(desired("stays")), known, UNIT), plan_removal(known, UNIT)):
-        task = made.work[0]  # before what is in it: a process that is killed in between won't know of that any more
+    others = frozenset({holder.key}) if occupied else frozenset[ObjectKey]()
+    known = snapshot(holder, record("stays"), stays, occupied=others, definitions=DEFINITIONS)
+    made = plan(prepared(desired("stays")), known, UNIT)
+    assert made.work[0].reason.endswith(f", but {stays.key} stays, and would go along")
+    for task in (made.work[0], plan_removal(known, UNIT).work[0]):
+        # Before what is in it: a process that is killed in between won't know of that any more.
         assert (task.action, task.key) == (Action.ORPHAN, holder.key)
-        assert task.reason.endswith(f", but {stays.key} stays, and would go along")
 
 
 @HOLDERS

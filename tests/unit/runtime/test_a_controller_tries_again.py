@@ -79,7 +79,7 @@ def test_errors_are_terminal_or_not_by_type(error: Exception, outcome: Outcome) 
 async def test_what_failed_is_tried_at_once_when_told_so() -> None:
     """Its waits begin anew; who succeeded has no reason to come again."""
     clock = VirtualClock()
-    script = Script(clock, None, *(Unreachable("get x", "away") for _ in range(6)))
+    script = Script(clock, None, *(Unreachable("get x", "away") for _ in range(8)))  # six at most in twenty seconds
     controller = Controller("test", script, first_retry=1, longest_retry=300, clock=clock)
     async with running(controller):
         controller.add(A)
