@@ -13,7 +13,7 @@ import re
 import resource
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,14 +153,17 @@ _LOGGED = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\] (?:\"command 
 """What kubectl puts before its words: a time and a process, which are others each time."""
 
 
-_QUOTED = (
+def _a_file_or_a_patch(failure: re.Match[str]) -> str:
+    """What stands where a file's name or a patch may stand; a patch isn't repeated."""
+    is_patch = "\n" in failure[1] or "{" in failure[1]
+    return "a patch is neither a file nor complete in itself" if is_patch else failure[0]
+
+
+_QUOTED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"literal sources \[.*", re.DOTALL), "a literal isn't as expected: key=value"),
     (re.compile(r" with config: `.*`(?=: )", re.DOTALL), ""),
     (re.compile(r" patch from \[.*\]", re.DOTALL), " patch"),
-    (
-        re.compile(r"evalsymlink failure on '(?=.*[\n{]).*", re.DOTALL),
-        "a patch is neither a file nor complete in itself",
-    ),
+    (re.compile(r"evalsymlink failure on '((?:(?!' : lstat ).)*)' : lstat .*", re.DOTALL), _a_file_or_a_patch),
     (re.compile(r"node contents:.*", re.DOTALL), "what it is isn't repeated here"),
 )
 """Where kustomize quotes what it was given, which may be secret; and what is said instead."""
