@@ -32,8 +32,8 @@ def diff(
 
     With -o json, one document: unit, different, objects (each with its effect and changes).
 
-    Exit codes: 0 nothing differs, 1 something does, 2 the options are wrong, 3 files, kubeconfig or context are wrong,
-    something would be refused or can't be told, 4 out of time.
+    Exit codes: 0 nothing differs, 1 something does, 2 the command line can't be read, 3 anything else is wrong (files,
+    names, kubeconfig, context), something would be refused or can't be told, 4 out of time.
 
     starling diff -f ./web --name web --prune
     """
